@@ -256,6 +256,8 @@ static tutti_sim *open_cluster(const sim_options *o, const sim_cluster *c)
     options.taper = o->taper;
     options.figures = o->figures;
     options.messages_max = o->messages_max;
+    options.burst_bytes = o->burst;
+    options.calls = o->calls;
     if (tutti_sim_open(&options, &sim) != TUTTI_OK)
         fprintf(stderr, "tutti sim: %s\n", tutti_last_error());
     return sim;

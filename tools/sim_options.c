@@ -12,6 +12,7 @@
 #include "bench_options.h"
 
 #define BYTES_MAX 0x1p36
+#define CALLS_MAX 1e5
 
 static const char *const all_ops[] = { "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
                                        "reduce_scatter", "all_to_all", "barrier" };
@@ -35,6 +36,8 @@ int sim_print_help(FILE *out, int code)
             "  --messages-only    no memory is shared inside hosts, as with TUTTI_TRANSPORT=tcp\n"
             "  --rack N           so many hosts share a way to the others\n"
             "  --taper X          that way is so many times slower than their ports together (1)\n"
+            "  --burst BYTES      that a port lets through at once after a rest, as shapers do (0)\n"
+            "  --calls N          one after the other, roots taking turns: the median of the later half (1, after a rest)\n"
             "  --algorithm NAME   only this one (all that can serve)\n"
             "  --messages N       of one call; those with more are passed over (20M)\n"
             "  --figures FILE     what a host and its messages take (usual figures)\n"
@@ -183,6 +186,7 @@ static bool read_option(int option, sim_options *o)
     static const range hosts = { "hosts", 1, 1 << 20, true }, per_host = { "per-host", 1, 1 << 20, true },
                        sizes = { "sizes", 0, BYTES_MAX, true }, gbit = { "gbit", 0.001, 1e6, false },
                        message = { "message-us", 0.001, 1e8, false }, taper = { "taper", 1, 1e6, false },
+                       burst = { "burst", 0, 1e12, true },
                        messages = { "messages", 1, 0x1p30, true };
     double number = 0;
     bool ok = true;
@@ -196,6 +200,8 @@ static bool read_option(int option, sim_options *o)
     case 'c': return read_int(optarg, "cores", 1 << 16, &o->cores);
     case 'r': return read_int(optarg, "rack", 1 << 20, &o->rack);
     case 'x': return read_one(optarg, &taper, &o->taper);
+    case 'b': return read_one(optarg, &burst, &o->burst);
+    case 'k': return read_int(optarg, "calls", CALLS_MAX, &o->calls);
     case 'm':
         ok = read_one(optarg, &messages, &number);
         o->messages_max = (int64_t)number;
@@ -251,6 +257,7 @@ bool sim_read_options(int argc, char **argv, sim_options *o)
         { "message-us", required_argument, NULL, 'u' }, { "cores", required_argument, NULL, 'c' },
         { "one-machine", no_argument, NULL, 'o' },      { "messages-only", no_argument, NULL, 'y' },
         { "rack", required_argument, NULL, 'r' },       { "taper", required_argument, NULL, 'x' },
+        { "burst", required_argument, NULL, 'b' },      { "calls", required_argument, NULL, 'k' },
         { "algorithm", required_argument, NULL, 'a' },  { "messages", required_argument, NULL, 'm' },
         { "figures", required_argument, NULL, 'i' },    { "tsv", required_argument, NULL, 't' },
         { "plot", required_argument, NULL, 'p' },       { "fit", required_argument, NULL, 'f' },

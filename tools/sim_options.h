@@ -25,6 +25,8 @@ typedef struct sim_options {
     bool one_machine, messages_only;
     int rack;
     double taper;
+    double burst;
+    int calls;
     int64_t messages_max;
     const char *figures;
     const char *tsv;

@@ -23,6 +23,9 @@
  *
  *   message_us   half of the time of an empty message there and back
  *   post_us      what a core has to do for a message that it sends or receives; at most half of message_us
+ *   uneven_us    the sender's core works so much more than post_us, and the receiver's so much less: where hosts are one
+ *                machine, whose kernel receives on the core that sends; usually 0
+ *   bulk_ns_per_byte  what a byte takes at each end, if that is more, in calls whose buffers outgrow a core's caches; usually 0
  *   gbit_per_s   the line rate of a host's port, each way; programs see 94 % of it
  *
  * What is left out is as it usually is; anything else in the file is an error. */
@@ -45,7 +48,8 @@ typedef struct tutti_sim_options {
     int         hosts;          /* 0: 1 */
     int         ranks_per_host; /* 0: 1 */
     int         cores;          /* of a host; 0: one for each of its ranks */
-    bool        one_machine;    /* the hosts are network namespaces of one machine, whose cores all ranks share */
+    bool        one_machine;    /* the hosts are network namespaces of one machine, whose cores all ranks share; their ports
+                                   are shapers, of whose rate programs see 95.6 % */
     bool        messages_only;  /* no memory is shared inside hosts, as with TUTTI_TRANSPORT=tcp */
     double      gbit_per_s;     /* line rate of a host's port, each way; 0: what the figures say */
     double      message_us;     /* half of the time of an empty message to another host and back; 0: the same */
@@ -53,11 +57,15 @@ typedef struct tutti_sim_options {
     double      taper;          /* that way is so many times slower than their ports together; 0: 1 */
     const char *figures;        /* a file; NULL: usual ones */
     int64_t     messages_max;   /* of one call; more are refused; 0: 20 million */
+    double      burst_bytes;    /* that a port lets through at once after a rest, as shapers do: what a token bucket holds;
+                                   0: none */
+    int         calls;          /* a time is that of calls one after the other, as a benchmark makes them: so many, all ranks
+                                   meet in between, roots take turns; the median of the later half; 0: 1, after a rest */
 } tutti_sim_options;
 
 #define TUTTI_SIM_OPTIONS                                                                              \
     {                                                                                                  \
-        sizeof(tutti_sim_options), 0, 0, 0, false, false, 0, 0, 0, 0, 0, 0                             \
+        sizeof(tutti_sim_options), 0, 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0, 0                       \
     }
 
 typedef struct tutti_sim tutti_sim;
@@ -82,7 +90,7 @@ typedef enum tutti_sim_way {
 typedef struct tutti_sim_result {
     const char   *algorithm;  /* a constant */
     tutti_sim_way way;
-    double        us;         /* until the last rank has ended */
+    double        us;         /* until the last rank has ended; of several calls the median of the later half */
     double        model_us;   /* what the choice of algorithms believes, of this cluster */
     bool          candidate;  /* the library may take it without being asked to */
     int64_t       messages;   /* by all ranks */
@@ -123,7 +131,7 @@ TUTTI_API void tutti_sim_close(tutti_sim *sim);
  *           TUTTI_E_NOMEM
  * @threads  one call at a time on a sim
  * @numbers  the same in every run
- * @cost     about a microsecond for each message and 64 KiB of it; 12 bytes of memory for each message
+ * @cost     about a microsecond for each message and 64 KiB of it, in each call; 12 bytes of memory for each message
  * @source   ours */
 TUTTI_API tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim_result *result_out);
 

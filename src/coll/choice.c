@@ -51,16 +51,12 @@ static uint64_t print_of_rows(void)
     return print;
 }
 
-/* The figures of hosts that are one machine were measured with up to 8; with many the shortest way among them would be a root
- * that speaks with each, and has a connection to each. */
-enum { HOSTS_HERE_MOST = 16 };
-
 /* Whether every host of the world is this machine: namespaces, or containers. */
 static bool is_all_here(const tti_team *team)
 {
     const int size = tti_mesh_size(team->mesh);
 
-    return size <= HOSTS_HERE_MOST && tti_mesh_ranks_on_machine(team->mesh) == size;
+    return size <= TTI_HOSTS_HERE_MOST && tti_mesh_ranks_on_machine(team->mesh) == size;
 }
 
 /* What rank 0 tells. Between hosts nothing is measured; and a world on a port of its own, as simulations

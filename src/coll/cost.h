@@ -29,6 +29,10 @@ extern const tti_machine tti_machine_default;
  * that share one. */
 tti_machine tti_machine_of_hosts(double crowd);
 
+/** Those figures were measured with up to 8 ranks; with many the shortest way among them would be a root that speaks with
+ * each, and has a connection to each. Larger worlds go by the usual ones. */
+enum { TTI_HOSTS_HERE_MOST = 16 };
+
 /** What the rank that has most to do does in one call. Bytes are copied where they are written by it. */
 typedef struct tti_amounts {
     double meets;    /* times that it waits for all, one after the other */

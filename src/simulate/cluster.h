@@ -9,13 +9,15 @@
 #include <stdint.h>
 #include "coll/cost.h"
 
-/** A message of b bytes, in ns: its sender's core works post + b * send_byte, then it is latency under way, then
- * its receiver's core works post + b * recv_byte. */
+/** A message of b bytes, in ns: its sender's core works post + uneven + b * send_byte, then it is latency under way, then
+ * its receiver's core works post - uneven + b * recv_byte. */
 typedef struct tti_tier {
     double latency;
     double post;
+    double uneven; /* where hosts are one machine the kernel receives on the sender's core, mostly */
     double send_byte;
     double recv_byte;
+    double bulk_byte; /* at each end, if more, of calls whose buffers outgrow the caches; 0: the same */
 } tti_tier;
 
 typedef struct tti_figures {
@@ -37,6 +39,7 @@ typedef struct tti_cluster {
     int         cores;       /* of a host; of all together if they are one machine */
     bool        one_machine; /* hosts are network namespaces of one machine, rank r runs on core r % cores */
     bool        messages_only; /* nothing goes through memory that ranks share */
+    double      burst;       /* bytes that a port lets through at once after a rest; 0: none */
     int         rack_hosts;  /* hosts of a rack; 0: one switch for all */
     double      taper;       /* a rack's way to the others is so many times slower than its hosts' ports together */
     tti_figures figures;

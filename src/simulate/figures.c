@@ -63,14 +63,16 @@ static const member members[] = {
 
 /* Those of messages hang together. */
 typedef struct messages_text {
-    double message_us, post_us, send_byte, recv_byte, gbit_per_s;
+    double message_us, post_us, uneven_us, send_byte, recv_byte, bulk_byte, gbit_per_s;
 } messages_text;
 
 static const member of_messages[] = {
     { NULL, "message_us", offsetof(messages_text, message_us), 0, 1e8 },
     { NULL, "post_us", offsetof(messages_text, post_us), 0, 1e7 },
+    { NULL, "uneven_us", offsetof(messages_text, uneven_us), 0, 1e7 },
     { NULL, "send_ns_per_byte", offsetof(messages_text, send_byte), 0, 1e5 },
     { NULL, "recv_ns_per_byte", offsetof(messages_text, recv_byte), 0, 1e5 },
+    { NULL, "bulk_ns_per_byte", offsetof(messages_text, bulk_byte), 0, 1e5 },
     { NULL, "gbit_per_s", offsetof(messages_text, gbit_per_s), 1e-6, 1e6 }, /* of "far" alone: the last one */
 };
 enum { N_MEMBERS = sizeof members / sizeof members[0], N_OF_MESSAGES = sizeof of_messages / sizeof of_messages[0] };
@@ -83,7 +85,7 @@ static double *place_of(void *base, const member *m)
 static messages_text text_of(const tti_tier *tier, double port_byte)
 {
     return (messages_text){ .message_us = (tier->latency + 2 * tier->post) / 1000, .post_us = tier->post / 1000,
-                            .send_byte = tier->send_byte, .recv_byte = tier->recv_byte,
+                            .uneven_us = tier->uneven / 1000, .send_byte = tier->send_byte, .recv_byte = tier->recv_byte, .bulk_byte = tier->bulk_byte,
                             .gbit_per_s = 8 / (port_byte * TTI_SHARE_OF_LINE) };
 }
 
@@ -140,6 +142,11 @@ static tutti_status read_messages(const char *path, const json_t *json, const ch
     if (st != TUTTI_OK)
         return st;
     *tier = tti_tier_of(text.message_us, text.post_us, text.send_byte, text.recv_byte);
+    if (1000 * text.uneven_us > tier->post)
+        return tti_fail(TUTTI_E_ARG, "file of figures '%s': \"uneven_us\" of \"%s\" is more than a message takes at one end", path,
+                        group);
+    tier->uneven = 1000 * text.uneven_us;
+    tier->bulk_byte = text.bulk_byte;
     *port_byte = tti_port_byte(text.gbit_per_s);
     return TUTTI_OK;
 }

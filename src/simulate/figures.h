@@ -12,6 +12,9 @@
 /** Of a line, what programs see: 1448 of 1538 bytes, TCP in frames of 1500. */
 #define TTI_SHARE_OF_LINE 0.9415
 
+/** Of a shaper's rate: 1448 of 1514 bytes, since it counts the head of a frame, and neither preamble nor gap. */
+#define TTI_SHARE_OF_SHAPER 0.9564
+
 /** ns that a byte takes a line of so many Gb/s. */
 static inline double tti_port_byte(double gbit_per_s)
 {

@@ -46,14 +46,16 @@ static bool has_parts(tutti_call_kind kind)
            kind == TUTTI_CALL_SCATTER;
 }
 
-/* Both halves: waits as long as ranks that share cores take for them, and work, which cores share by themselves. */
+/* Both halves, of a rank's core: its share of the waits, which ranks that share cores spend together, one after the other,
+ * and work, which cores share by themselves. */
 static double work_ns(const tti_cluster *c, const tti_sim_levels *levels, double bytes, double whole)
 {
     tti_amounts work = levels->row->level_amounts(&levels->figures, bytes);
     tti_amounts waits = { .meets = work.meets, .hears = work.hears };
+    const double turns = tti_cluster_turns(c);
 
     work.meets = work.hears = work.yields = work.messages = work.posts = work.posts_all = work.sent = work.link = 0;
-    return tti_cost(&waits, &c->figures.machine, tti_cluster_turns(c), levels->figures.most, bytes) +
+    return tti_cost(&waits, &c->figures.machine, turns, levels->figures.most, bytes) / turns +
            tti_cost(&work, &c->figures.machine, 1, levels->figures.most, whole);
 }
 

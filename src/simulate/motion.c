@@ -5,13 +5,16 @@
  * How     A message goes from one server to the next; each takes what comes to it one after the other, in the order of
  *         arrival:
  *           sender's core -> port out -> [rack out -> rack in ->] port in -> receiver's core
- *         A core works post + bytes * send_byte (recv_byte); a port takes bytes * port_byte; latency lies before the
- *         port in. A server begins with a piece of a message when its head comes, not its tail, as switches do: alone
+ *         A core works post + bytes * send_byte (recv_byte), or unevenly so (cluster.h); a port takes bytes * port_byte;
+ *         latency lies before the port in. A server begins with a piece of a message when its head comes, not its tail, as switches do: alone
  *         on its way a message takes post + copy + latency + bytes / rate + copy + post. Inside a host there are no
  *         ports.
  *         A large message goes in quanta, of which its sender has two at most between its core and the end of the
  *         port: so messages to several peers share a port in turn, as connections do, and copying overlaps with sending.
  *         What comes together at one port in (incast) waits there, without limit: nothing is ever lost.
+ *         A port may be a token bucket, as shapers are: it holds so many bytes, fills at the port's rate, and what it holds
+ *         passes at once. So a port has two clocks: when it has passed on all that it was given, and when its bucket will
+ *         be full again, if nothing more comes.
  *         Who shares a core with others pays for each change of hands.
  *         Ranks go through phases as run.c moves schedules: sends in the plan's order, so many of them under way; the
  *         phase ends when all have left the core and all that is expected has come; then its local steps, on the
@@ -79,6 +82,7 @@ typedef struct lane {
 
 typedef struct server {
     int64_t free_at;
+    int64_t full_at; /* its bucket, if nothing more comes; without a bucket the same */
     int64_t bytes;
 } server;
 
@@ -100,10 +104,13 @@ typedef struct player {
     server            *rack_out, *rack_in;
     int                n_hosts, n_cores, n_racks;
     message           *messages;
+    int64_t           *tails;   /* [room * QUANTA_MAX] when a quantum's last byte leaves the port; where there are buckets */
     int32_t            n_messages, room, free_place;
     bool               full;
     int64_t            latency_ps[2]; /* [far] */
     int64_t            give_ps;
+    int64_t            burst_ps;
+    int                first_host; /* whose ports are those of the tape's first host in this call */
     tti_played         played;
 } player;
 
@@ -132,14 +139,27 @@ static int64_t work(player *p, int rank, int64_t ps)
     return c->free_at;
 }
 
-/* A server takes bytes, at byte_ns each, that begin to come now. Returns when it begins with them. */
-static int64_t serve(player *p, server *s, int64_t bytes, double byte_ns)
+/* A server takes bytes, at byte_ns each, that begin to come now, but for what its bucket holds. Returns when it begins with
+ * them. */
+static int64_t serve(player *p, server *s, int64_t bytes, double byte_ns, int64_t burst_ps)
 {
     const int64_t begin = later(p->now, s->free_at);
 
-    s->free_at = end_of(begin, tti_ps((double)bytes * byte_ns));
+    s->full_at = end_of(later(p->now, s->full_at), tti_ps((double)bytes * byte_ns));
+    s->free_at = later(begin, s->full_at - burst_ps);
     s->bytes += bytes;
     return begin;
+}
+
+static int64_t pass_port(player *p, server *port, int64_t bytes)
+{
+    return serve(p, port, bytes, p->cluster->figures.port_byte, p->burst_ps);
+}
+
+/* Of a rank's host, in this call. */
+static server *port_of(const player *p, server *ports, int rank)
+{
+    return &ports[(tti_cluster_host(p->cluster, rank) + p->first_host) % p->n_hosts];
 }
 
 /* ---- messages ---------------------------------------------------------------------------------- */
@@ -169,6 +189,18 @@ static int64_t bytes_of(const message *m, int i)
     return i + 1 < m->n ? each : m->bytes - each * (m->n - 1);
 }
 
+static bool grow_tails(player *p, int32_t room)
+{
+    int64_t *grown;
+
+    if (p->burst_ps == 0)
+        return true;
+    grown = realloc(p->tails, (size_t)room * QUANTA_MAX * sizeof *grown);
+    p->full = p->full || grown == NULL;
+    p->tails = grown != NULL ? grown : p->tails;
+    return grown != NULL;
+}
+
 static int32_t take_place(player *p)
 {
     const int32_t room = p->room > 0 ? 2 * p->room : 1024;
@@ -185,6 +217,8 @@ static int32_t take_place(player *p)
         if (grown == NULL)
             return NOBODY;
         p->messages = grown;
+        if (!grow_tails(p, room))
+            return NOBODY;
         p->room = room;
     }
     return p->n_messages++;
@@ -201,7 +235,7 @@ static void copy_next(player *p, int32_t i)
 {
     message        *m = &p->messages[i];
     const tti_tier *tier = tier_of(p, m);
-    const double    ns = (m->copied == 0 ? tier->post : 0) + (double)bytes_of(m, m->copied) * tier->send_byte;
+    const double    ns = (m->copied == 0 ? tier->post + tier->uneven : 0) + (double)bytes_of(m, m->copied) * tier->send_byte;
 
     m->copied++;
     add_event(p, work(p, m->src, tti_ps(ns)), AT_PORT_OUT, i);
@@ -332,9 +366,11 @@ static void copy_more(player *p, int32_t i)
 static void enter_port(player *p, int32_t i, int64_t bytes)
 {
     const message *m = &p->messages[i];
-    server        *port = &p->out[tti_cluster_host(p->cluster, m->src)];
-    const int64_t  head = serve(p, port, bytes, p->cluster->figures.port_byte);
+    server        *port = port_of(p, p->out, m->src);
+    const int64_t  head = pass_port(p, port, bytes);
 
+    if (p->tails != NULL)
+        p->tails[(int64_t)i * QUANTA_MAX + m->out - 1] = port->free_at;
     if (m->copied < m->n)
         add_event(p, port->free_at, LEFT_PORT, i);
     if (m->other_rack)
@@ -378,7 +414,7 @@ static void on_rack_out(player *p, int32_t i)
 {
     message      *m = &p->messages[i];
     const int64_t head = serve(p, &p->rack_out[tti_cluster_rack(p->cluster, m->src)], bytes_of(m, m->rack_out++),
-                               uplink_byte(p));
+                               uplink_byte(p), 0);
 
     add_event(p, end_of(head, p->latency_ps[1]), AT_RACK_IN, i);
 }
@@ -387,21 +423,28 @@ static void on_rack_in(player *p, int32_t i)
 {
     message      *m = &p->messages[i];
     const int64_t head = serve(p, &p->rack_in[tti_cluster_rack(p->cluster, m->dst)], bytes_of(m, m->rack_in++),
-                               uplink_byte(p));
+                               uplink_byte(p), 0);
 
     add_event(p, head, AT_PORT_IN, i);
+}
+
+/* When the tail has left the sender's port, a latency later. Of equal ports without buckets that is never what counts. */
+static int64_t tail_of(const player *p, int32_t i, int quantum)
+{
+    return p->tails == NULL ? 0 : end_of(p->tails[(int64_t)i * QUANTA_MAX + quantum], p->latency_ps[1]);
 }
 
 /* The tail comes when the slowest of its ways has passed it on. */
 static void on_port_in(player *p, int32_t i)
 {
-    message *m = &p->messages[i];
-    server  *port = &p->in[tti_cluster_host(p->cluster, m->dst)];
-    int64_t  bytes = bytes_of(m, m->in++), tail;
+    message      *m = &p->messages[i];
+    server       *port = port_of(p, p->in, m->dst);
+    const int64_t sent = tail_of(p, i, m->in);
+    int64_t       bytes = bytes_of(m, m->in++), tail;
 
-    serve(p, port, bytes, p->cluster->figures.port_byte);
+    pass_port(p, port, bytes);
     tail = end_of(p->now, m->other_rack ? tti_ps((double)bytes * uplink_byte(p)) : 0);
-    add_event(p, later(port->free_at, tail), AT_CORE, i);
+    add_event(p, later(later(port->free_at, tail), sent), AT_CORE, i);
 }
 
 static void on_core(player *p, int32_t i)
@@ -409,7 +452,7 @@ static void on_core(player *p, int32_t i)
     message        *m = &p->messages[i];
     const tti_tier *tier = tier_of(p, m);
     const bool      last = m->taken + 1 == m->n;
-    const double    ns = (last ? tier->post : 0) + (double)bytes_of(m, m->taken++) * tier->recv_byte;
+    const double    ns = (last ? tier->post - tier->uneven : 0) + (double)bytes_of(m, m->taken++) * tier->recv_byte;
     const int64_t   done = work(p, m->dst, tti_ps(ns));
 
     if (last)
@@ -499,6 +542,7 @@ static tutti_status set_up(player *p)
     p->latency_ps[0] = tti_ps(c->figures.local.latency);
     p->latency_ps[1] = tti_ps(c->figures.far.latency);
     p->give_ps = tti_ps(c->figures.machine.give);
+    p->burst_ps = tti_ps(c->burst * c->figures.port_byte);
     return TUTTI_OK;
 }
 
@@ -513,6 +557,7 @@ static void tear_down(player *p)
     free(p->rack_out);
     free(p->rack_in);
     free(p->messages);
+    free(p->tails);
 }
 
 static void begin_lane(player *p, int rank, int w)
@@ -529,7 +574,7 @@ static void begin_lane(player *p, int rank, int w)
     try_end(p, rank, l);
 }
 
-/* All at one time; until that is over nothing arrives. */
+/* All at one time; until that is over nothing arrives. What cores and ports were given before counts on. */
 static void begin(player *p)
 {
     int rank, w;
@@ -566,24 +611,64 @@ static void count_ports(player *p)
         p->played.uplink_bytes = later(p->played.uplink_bytes, later(p->rack_out[i].bytes, p->rack_in[i].bytes));
 }
 
-tutti_status tti_motion_play(const tti_cluster *cluster, const tti_tape *tape, tti_played *played_out)
+/* One call, from now on. */
+static tutti_status play(player *p)
+{
+    tti_agenda_event event;
+
+    begin(p);
+    while (!p->full && p->now < TTI_PS_MAX && tti_agenda_take(&p->agenda, &event)) {
+        handle(p, &event);
+        p->played.events++;
+    }
+    return see_to_the_end(p);
+}
+
+/* The i-th call's place among the hosts. */
+static int host_of_call(const player *p, const tti_calls *calls, int i)
+{
+    return calls->every > 0 ? i / calls->every % p->n_hosts : 0;
+}
+
+static tutti_status play_all(player *p, tti_calls *calls, tti_played *played_out)
+{
+    tutti_status st = TUTTI_OK;
+    int64_t      begun;
+    int          i;
+
+    for (i = 0; i < calls->n && st == TUTTI_OK; i++) {
+        p->first_host = host_of_call(p, calls, i);
+        begun = p->now;
+        st = play(p);
+        calls->each_ps[i] = p->now - begun;
+        p->now = end_of(p->now, calls->gap_ps);
+        if (i == 0 && st == TUTTI_OK) {
+            p->played.end_ps = calls->each_ps[0];
+            count_ports(p);
+            *played_out = p->played;
+        }
+    }
+    return st;
+}
+
+tutti_status tti_motion_play_calls(const tti_cluster *cluster, const tti_tape *tape, tti_calls *calls, tti_played *played_out)
 {
     player       p = { .cluster = cluster, .tape = tape };
-    tti_agenda_event    event;
+    tti_played   played = { .end_ps = 0 };
     tutti_status st = set_up(&p);
 
-    if (st == TUTTI_OK) {
-        begin(&p);
-        while (!p.full && p.now < TTI_PS_MAX && tti_agenda_take(&p.agenda, &event)) {
-            handle(&p, &event);
-            p.played.events++;
-        }
-        p.played.end_ps = p.now;
-        count_ports(&p);
-        st = see_to_the_end(&p);
-    }
     if (st == TUTTI_OK)
-        *played_out = p.played;
+        st = play_all(&p, calls, &played);
+    if (st == TUTTI_OK)
+        *played_out = played;
     tear_down(&p);
     return st;
+}
+
+tutti_status tti_motion_play(const tti_cluster *cluster, const tti_tape *tape, tti_played *played_out)
+{
+    int64_t   each_ps;
+    tti_calls once = { .n = 1, .each_ps = &each_ps };
+
+    return tti_motion_play_calls(cluster, tape, &once, played_out);
 }

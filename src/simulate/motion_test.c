@@ -2,7 +2,7 @@
  *
  * motion_test.c
  * Goal    on networks for which the time of an operation can be written down, a simulation has that time to the
- *         picosecond; what is sent arrives; ports and uplinks are shared; symmetry changes nothing.
+ *         picosecond; what is sent arrives; ports, uplinks and what buckets hold are shared; symmetry changes nothing.
  * Method  plans of the library and of the test's own on clusters whose figures are whole numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,6 +68,19 @@ static void to_the_other_half(const tti_plan_input *p, tti_schedule *schedule)
         tti_schedule_send(schedule, p->rank + half, part);
     else
         tti_schedule_recv(schedule, p->rank - half, part);
+}
+
+static void one_to_two(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const tti_block part = { .place = TTI_PLACE_IN, .bytes = p->count };
+
+    tti_schedule_phase(schedule);
+    if (p->rank == 0) {
+        tti_schedule_send(schedule, 1, part);
+        tti_schedule_send(schedule, 2, part);
+    } else {
+        tti_schedule_recv(schedule, 0, part);
+    }
 }
 
 /* ---- closed forms ------------------------------------------------------------------------------ */
@@ -274,6 +287,112 @@ static void messages_inside_a_host_use_no_port(void **state)
     assert_int_equal(play(&c, tti_plan_all_gather_direct, -1, 1 << 20).port_bytes, 0);
 }
 
+/* ---- ports that let a burst through ------------------------------------------------------------ */
+
+enum { BURST = 80 << 10 };
+
+/* What the bucket holds takes no time at the port, what is more the usual. */
+static void a_full_bucket_lets_a_burst_through(void **state)
+{
+    const int64_t sizes[] = { 1, 4096, BURST, BURST + 1000, 2 * BURST, 10 << 20 };
+    tti_cluster   c = plain(2, 1, POST);
+    size_t        i;
+
+    (void)state;
+    c.burst = BURST;
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        takes(&c, to_the_other_half, -1, sizes[i],
+              POST + LATENCY + (sizes[i] > BURST ? BYTE * (sizes[i] - BURST) : 0) + POST);
+    c = plain(2, 4, 0); /* ranks of a host share its bucket */
+    c.burst = BURST;
+    takes(&c, to_the_other_half, -1, BURST, LATENCY + BYTE * 3 * BURST);
+    c = plain(3, 1, 0); /* nothing comes before it has left, however full the other bucket is */
+    c.burst = BURST;
+    takes(&c, one_to_two, 0, BURST, LATENCY + BYTE * BURST);
+    c = plain(33, 1, 0); /* what comes together finds one bucket */
+    c.burst = BURST;
+    takes(&c, tti_plan_gather_direct, 0, BURST, LATENCY + BYTE * 31 * BURST);
+}
+
+/* Times of calls of so many bytes from the first half to the other one, the last two of n. */
+static void last_two(const tti_cluster *c, int64_t bytes, int n, int64_t gap_ns, int every, int64_t last[2], int64_t *first)
+{
+    const tti_tape_call   call = { .plan = to_the_other_half, .root = -1, .count = bytes, .dtype = TUTTI_U8 };
+    const tti_tape_limits limits = { .full = TTI_TAPE_FULL, .most = TTI_TAPE_FULL };
+    int64_t               each[64];
+    tti_calls             calls = { .n = n, .gap_ps = 1000 * gap_ns, .every = every, .each_ps = each };
+    tti_tape              tape = { .n_ranks = 0 };
+    tti_played            played;
+
+    assert_in_range(n, 2, 64);
+    assert_int_equal(tti_tape_make(c, &call, &limits, &tape), TUTTI_OK);
+    if (tti_motion_play_calls(c, &tape, &calls, &played) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    tti_tape_release(&tape);
+    assert_int_equal(played.end_ps, each[0]);
+    assert_int_equal(played.messages, c->hosts / 2);
+    assert_int_equal(played.bytes_far, bytes * (c->hosts / 2));
+    *first = each[0];
+    last[0] = each[n - 2];
+    last[1] = each[n - 1];
+}
+
+static void calls_find_what_others_have_left_in_buckets(void **state)
+{
+    const int64_t bytes = BURST / 2, rate = BYTE * bytes;
+    tti_cluster   c = plain(2, 1, 0);
+    int64_t       last[2], first;
+
+    (void)state;
+    c.burst = BURST;
+    last_two(&c, bytes, 20, 0, 0, last, &first); /* one after the other they take what the rate lets through */
+    assert_int_equal(first, 1000 * LATENCY);
+    assert_int_equal(last[0], 1000 * rate);
+    assert_int_equal(last[1], 1000 * rate);
+    last_two(&c, bytes, 20, rate / 2, 0, last, &first); /* a rest fills a part */
+    assert_int_equal(last[1], 1000 * (rate - rate / 2));
+    last_two(&c, bytes, 20, rate, 0, last, &first); /* or all that a call takes */
+    assert_int_equal(last[1], 1000 * LATENCY);
+    last_two(&c, bytes, 20, 0, 1, last, &first); /* each host sends every second one */
+    assert_int_equal(last[0] + last[1], 1000 * rate);
+    c.burst = 0; /* without buckets all calls are alike */
+    last_two(&c, bytes, 20, 0, 0, last, &first);
+    assert_int_equal(first, 1000 * (LATENCY + rate));
+    assert_int_equal(last[1], first);
+}
+
+/* ---- cores of one machine ---------------------------------------------------------------------- */
+
+static void a_sender_may_work_for_its_receivers(void **state)
+{
+    const int64_t more = POST / 2;
+    tti_cluster   c = plain(3, 1, POST);
+
+    (void)state;
+    takes(&c, one_to_two, 0, 1, 2 * POST + BYTE + LATENCY + POST);
+    c.figures.far.uneven = more;
+    takes(&c, one_to_two, 0, 1, 2 * (POST + more) + BYTE + LATENCY + POST - more);
+    c = plain(2, 1, POST);
+    c.figures.far.uneven = more;
+    takes(&c, to_the_other_half, -1, 0, POST + LATENCY + POST); /* one alone is the same */
+}
+
+/* Ranks that share cores wait for each other together: a meeting takes as long as all of them need, and not that for each. */
+static void waits_of_a_shared_core_are_counted_once(void **state)
+{
+    enum { GIVE = 100, TURNS = 4, MEETINGS = 2 };
+    const int64_t meeting = 5 * TURNS * GIVE / 2, alone = LATENCY + BYTE * 4096;
+    tti_cluster   c = plain(2, 4, 0);
+
+    (void)state;
+    c.one_machine = true;
+    c.cores = 2;
+    c.figures.machine.give = GIVE;
+    /* on top of the meetings a core changes hands for each half of each rank, and for its messages */
+    assert_in_range(levels_take(&c, TUTTI_CALL_GATHER, "leaders", 1024), 1000 * (alone + MEETINGS * meeting / 2),
+                    1000 * (alone + MEETINGS * meeting + GIVE * TURNS * (MEETINGS + 1)));
+}
+
 /* ---- every plan -------------------------------------------------------------------------------- */
 
 static tti_tape_call call_of(const tti_algorithm *row, int64_t count)
@@ -398,6 +517,10 @@ int main(void)
         cmocka_unit_test(racks_share_their_uplinks),
         cmocka_unit_test(ranks_of_a_core_take_turns),
         cmocka_unit_test(messages_inside_a_host_use_no_port),
+        cmocka_unit_test(a_full_bucket_lets_a_burst_through),
+        cmocka_unit_test(calls_find_what_others_have_left_in_buckets),
+        cmocka_unit_test(a_sender_may_work_for_its_receivers),
+        cmocka_unit_test(waits_of_a_shared_core_are_counted_once),
         cmocka_unit_test(every_plan_ends),
         cmocka_unit_test(symmetry_changes_nothing),
         cmocka_unit_test(ten_thousand_ranks_are_played),

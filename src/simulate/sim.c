@@ -6,8 +6,10 @@
  *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is that of its amounts
  *         (reckon_host()).
  * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
- *         measured there; in two levels where hosts have several ranks (levels.c). An informed choice goes by the links of
- *         the cluster. */
+ *         measured there, or by those of hosts that are one machine; in two levels where hosts have several ranks (levels.c).
+ *         An informed choice goes by the links of the cluster.
+ * Calls   Times of calls one after the other are what a benchmark sees, of ports that let bytes through at once after a rest:
+ *         the first calls find full buckets, later ones what time has filled. */
 #include <tutti/simulate.h>
 
 #include <math.h>
@@ -19,13 +21,14 @@
 #include "simulate/figures.h"
 #include "simulate/motion.h"
 
-enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000 };
+enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000, CALLS_MAX = 100 * 1000 };
 #define BYTES_MAX (INT64_C(1) << 50) /* of all ranks: times stay within 63 bits */
 #define MESSAGES_LIMIT (INT64_C(1) << 30)
 
 struct tutti_sim {
     tti_cluster  cluster;
     int64_t      messages_max;
+    int          calls;
     tti_decision usual, informed; /* in two levels where the cluster has them, and then also */
     tti_decision usual_across, informed_across; /* of its hosts among themselves */
 };
@@ -87,17 +90,26 @@ static void decide_by(const tti_cluster *cluster, const tti_machine *machine, co
     tti_decide(&question, rows, n, across_out);
 }
 
+/* What a group goes by that measures nothing between hosts: coll/choice.c. */
+static tti_machine usual_machine(const tti_cluster *cluster, const tti_machine *informed)
+{
+    if (on_one_host(cluster))
+        return *informed;
+    if (cluster->one_machine && tti_cluster_ranks(cluster) <= TTI_HOSTS_HERE_MOST)
+        return tti_machine_of_hosts((double)tti_cluster_ranks(cluster) / cluster->cores);
+    return tti_machine_default;
+}
+
 static tutti_status decide(tutti_sim *sim)
 {
-    const tti_machine informed = machine_of(&sim->cluster);
+    const tti_machine informed = machine_of(&sim->cluster), usual = usual_machine(&sim->cluster, &informed);
     tti_wishes        wishes;
     tutti_status      st = tti_wishes_parse(NULL, &wishes);
 
     if (st != TUTTI_OK)
         return st;
     decide_by(&sim->cluster, &informed, &wishes, &sim->informed, &sim->informed_across);
-    decide_by(&sim->cluster, on_one_host(&sim->cluster) ? &informed : &tti_machine_default, &wishes, &sim->usual,
-              &sim->usual_across);
+    decide_by(&sim->cluster, &usual, &wishes, &sim->usual, &sim->usual_across);
     return TUTTI_OK;
 }
 
@@ -122,6 +134,8 @@ static tutti_status check(const tutti_sim_options *o)
         { "rack_hosts", o->rack_hosts, 0, RANKS_MAX },
         { "taper", o->taper, 0, 1e6 },
         { "messages_max", (double)o->messages_max, 0, (double)MESSAGES_LIMIT },
+        { "burst_bytes", o->burst_bytes, 0, 1e12 },
+        { "calls", o->calls, 0, CALLS_MAX },
     };
     size_t i;
 
@@ -133,13 +147,22 @@ static tutti_status check(const tutti_sim_options *o)
     return TUTTI_OK;
 }
 
+static void take_message_us(double us, tti_tier *far)
+{
+    const double uneven = far->uneven, bulk = far->bulk_byte;
+
+    *far = tti_tier_of(us, far->post / 1000, far->send_byte, far->recv_byte);
+    far->uneven = uneven < far->post ? uneven : far->post;
+    far->bulk_byte = bulk;
+}
+
 static tutti_status describe(const tutti_sim_options *o, tti_cluster *c)
 {
     tti_figures *f = &c->figures;
 
     *c = (tti_cluster){ .hosts = o->hosts > 0 ? o->hosts : 1, .per_host = o->ranks_per_host > 0 ? o->ranks_per_host : 1,
-                        .one_machine = o->one_machine, .messages_only = o->messages_only, .rack_hosts = o->rack_hosts,
-                        .taper = o->taper > 0 ? o->taper : 1, .figures = tti_figures_default };
+                        .one_machine = o->one_machine, .messages_only = o->messages_only, .burst = o->burst_bytes,
+                        .rack_hosts = o->rack_hosts, .taper = o->taper > 0 ? o->taper : 1, .figures = tti_figures_default };
     if ((int64_t)c->hosts * c->per_host > RANKS_MAX)
         return fail_option("the number of ranks", (double)c->hosts * c->per_host, 1, RANKS_MAX);
     if (c->rack_hosts > 0 && c->hosts % c->rack_hosts != 0)
@@ -155,8 +178,10 @@ static tutti_status describe(const tutti_sim_options *o, tti_cluster *c)
     }
     if (o->gbit_per_s > 0)
         f->port_byte = tti_port_byte(o->gbit_per_s);
+    if (o->one_machine)
+        f->port_byte *= TTI_SHARE_OF_LINE / TTI_SHARE_OF_SHAPER;
     if (o->message_us > 0)
-        f->far = tti_tier_of(o->message_us, f->far.post / 1000, f->far.send_byte, f->far.recv_byte);
+        take_message_us(o->message_us, &f->far);
     return TUTTI_OK;
 }
 
@@ -174,6 +199,7 @@ tutti_status tutti_sim_open(const tutti_sim_options *options, tutti_sim **sim_ou
     if (sim == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a simulation");
     sim->messages_max = o.messages_max > 0 ? o.messages_max : MESSAGES_MAX;
+    sim->calls = o.calls > 0 ? o.calls : 1;
     st = describe(&o, &sim->cluster);
     if (st == TUTTI_OK)
         st = decide(sim);
@@ -276,17 +302,24 @@ static bool has_parts(tutti_call_kind kind)
            kind == TUTTI_CALL_REDUCE_SCATTER || kind == TUTTI_CALL_ALL_TO_ALL;
 }
 
+/* Whether the buffers of a core's ranks outgrow its caches. */
+static bool is_bulk(const tti_cluster *cluster, tutti_call_kind kind, int64_t bytes)
+{
+    const int    n = tti_cluster_ranks(cluster);
+    const double whole = has_parts(kind) ? (double)bytes * n : (double)bytes;
+
+    return n > 1 && 2 * whole * tti_cluster_turns(cluster) > cluster->figures.machine.near_bytes;
+}
+
 /* The choice ranks algorithms by what one core takes; a time also depends on what the others leave of the memory, as soon as
  * the buffers of a core's ranks outgrow its caches, and on what a call takes before it waits for anybody. */
 static double reckon_host(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
 {
     const tti_figures *f = &cluster->figures;
-    const int          n = tti_cluster_ranks(cluster);
-    const double       whole = has_parts(row->kind) ? (double)bytes * n : (double)bytes;
     const double       turns = tti_cluster_turns(cluster);
     tti_machine        machine = f->machine;
 
-    if (n > 1 && 2 * whole * turns > machine.near_bytes) {
+    if (is_bulk(cluster, row->kind, bytes)) {
         machine.copy_far = fmax(machine.copy_far, f->copy_all);
         machine.pull = fmax(machine.pull, f->copy_all);
         machine.fetch = fmax(machine.fetch, f->copy_all);
@@ -311,6 +344,60 @@ static int64_t times(int64_t a, int64_t b)
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The time of a call among others: the median of the later half, when buckets are as calls leave them. */
+static int64_t settled_ps(tti_calls *calls)
+{
+    const int first = calls->n / 2, n = calls->n - first;
+
+    qsort(calls->each_ps + first, (size_t)n, sizeof *calls->each_ps, by_time);
+    return calls->each_ps[first + n / 2];
+}
+
+/* Ranks meet between two calls of a benchmark, in memory of the machine that they are on. */
+static int64_t gap_ps(const tti_cluster *c)
+{
+    const tti_amounts meeting = { .meets = 1 };
+
+    if (!c->one_machine)
+        return 0;
+    return tti_ps(tti_cost(&meeting, &c->figures.machine, tti_cluster_turns(c), tti_cluster_ranks(c), 0));
+}
+
+static void take_bulk(tti_tier *tier)
+{
+    tier->send_byte = fmax(tier->send_byte, tier->bulk_byte);
+    tier->recv_byte = fmax(tier->recv_byte, tier->bulk_byte);
+}
+
+/* us of the sim's calls of what the tape says. */
+static tutti_status play_calls(const tutti_sim *sim, const tti_tape *tape, bool rooted, bool bulk, double *us_out, tti_played *p)
+{
+    tti_calls    calls = { .n = sim->calls, .gap_ps = gap_ps(&sim->cluster), .every = rooted ? sim->cluster.per_host : 0 };
+    tti_cluster  cluster = sim->cluster;
+    tutti_status st;
+
+    if (bulk) {
+        take_bulk(&cluster.figures.far);
+        take_bulk(&cluster.figures.local);
+    }
+
+    calls.each_ps = calloc((size_t)calls.n, sizeof *calls.each_ps);
+    if (calls.each_ps == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the times of %d calls", calls.n);
+    st = tti_motion_play_calls(&cluster, tape, &calls, p);
+    if (st == TUTTI_OK)
+        *us_out = (double)settled_ps(&calls) / 1e6;
+    free(calls.each_ps);
+    return st;
+}
+
 static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const tutti_sim_call *call, int64_t count,
                          tutti_sim_result *r)
 {
@@ -322,6 +409,7 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
     tti_tape            tape = { .n_ranks = 0 };
     tti_played          p = { .end_ps = 0 };
     int64_t             units;
+    double              us = 0;
     tutti_status        st = TUTTI_OK;
 
     if (row->level != NULL) {
@@ -332,11 +420,11 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
     if (st == TUTTI_OK)
         st = tti_tape_make(&sim->cluster, &played, &limits, &tape);
     if (st == TUTTI_OK)
-        st = tti_motion_play(&sim->cluster, &tape, &p);
+        st = play_calls(sim, &tape, played.root >= 0, is_bulk(&sim->cluster, row->kind, call->bytes), &us, &p);
     if (st == TUTTI_OK) {
         units = n / tape.n_ranks;
         r->way = units > 1 ? TUTTI_SIM_UNIT : TUTTI_SIM_ALL;
-        r->us = (double)p.end_ps / 1e6;
+        r->us = us;
         r->messages = times(p.messages, units);
         r->far = times(p.messages_far, units);
         r->bytes = times(p.bytes, units);

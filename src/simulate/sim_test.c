@@ -206,6 +206,83 @@ static void a_message_takes_what_it_is_told_to(void **state)
     tutti_sim_close(sim);
 }
 
+static const char *choice_of(const tutti_sim_options *o, const char *op)
+{
+    const tutti_sim_call call = { .op = op, .bytes = 4, .dtype = TUTTI_F32 };
+    const char          *name = NULL;
+    tutti_sim           *sim = NULL;
+
+    assert_int_equal(tutti_sim_open(o, &sim), TUTTI_OK);
+    assert_int_equal(tutti_sim_choose(sim, &call, &name), TUTTI_OK);
+    tutti_sim_close(sim);
+    return name;
+}
+
+/* Groups of at most 16 ranks, all of whose hosts are one machine, go by what messages take there. */
+static void hosts_of_one_machine_have_a_choice_of_their_own(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+
+    (void)state;
+    o.hosts = 4;
+    o.cores = 2;
+    assert_string_equal(choice_of(&o, "all_gather"), "direct");
+    o.one_machine = true;
+    assert_string_equal(choice_of(&o, "all_gather"), "bruck");
+    o.hosts = 16;
+    assert_string_equal(choice_of(&o, "all_gather"), "bruck");
+    o.hosts = 17;
+    assert_string_equal(choice_of(&o, "all_gather"), "direct");
+}
+
+/* A shaper counts less of a frame than a line takes. */
+static void shapers_let_more_through_than_lines(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *line = cluster(2, 1, 1), *shaper = NULL;
+    double            of_line, of_shaper;
+
+    (void)state;
+    o.hosts = 2;
+    o.gbit_per_s = 1;
+    o.one_machine = true;
+    assert_int_equal(tutti_sim_open(&o, &shaper), TUTTI_OK);
+    of_line = run(line, "broadcast", "flat", 64 << 20).us;
+    of_shaper = run(shaper, "broadcast", "flat", 64 << 20).us;
+    assert_true(of_line / of_shaper > 1.015 && of_line / of_shaper < 1.017); /* 1538 bytes, or 1514, for 1448 */
+    tutti_sim_close(line);
+    tutti_sim_close(shaper);
+}
+
+/* After a rest a call fits into a bucket, one behind others does not. */
+static void calls_one_after_the_other_take_longer(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *plain = cluster(2, 1, 1), *rested = NULL, *few = NULL, *busy = NULL;
+    double            first, later;
+
+    (void)state;
+    o.hosts = 2;
+    o.gbit_per_s = 1;
+    o.burst_bytes = 80 << 10;
+    assert_int_equal(tutti_sim_open(&o, &rested), TUTTI_OK);
+    o.calls = 5;
+    assert_int_equal(tutti_sim_open(&o, &few), TUTTI_OK);
+    o.calls = 50;
+    assert_int_equal(tutti_sim_open(&o, &busy), TUTTI_OK);
+    first = run(rested, "all_reduce", "direct", 32 << 10).us;
+    later = run(busy, "all_reduce", "direct", 32 << 10).us;
+    assert_true(first < 100); /* two messages of 30 us, and copies */
+    assert_true(run(few, "all_reduce", "direct", 32 << 10).us > 2 * first); /* three of five fit, of the later ones one */
+    assert_true(later > 8 * (32 << 10) / 1000.0); /* the rate, and heads of frames */
+    assert_true(later < run(plain, "all_reduce", "direct", 32 << 10).us);
+    assert_true(run(busy, "all_reduce", "direct", 4).us == run(rested, "all_reduce", "direct", 4).us);
+    tutti_sim_close(plain);
+    tutti_sim_close(rested);
+    tutti_sim_close(few);
+    tutti_sim_close(busy);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
     tutti_sim       *sim = cluster(2, 1, 0);
@@ -259,6 +336,12 @@ static void wrong_clusters_are_refused(void **state)
     o.taper = 2;
     o.gbit_per_s = -1;
     says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "gbit_per_s");
+    o.gbit_per_s = 0;
+    o.burst_bytes = -1;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "burst_bytes of a simulation is -1");
+    o.burst_bytes = 0;
+    o.calls = 1000001;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "calls of a simulation is 1000001");
     o = (tutti_sim_options){ .size = 0 };
     says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "TUTTI_SIM_OPTIONS");
     assert_null(sim);
@@ -315,12 +398,34 @@ static void wrong_files_are_refused(void **state)
     says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"host\": {\"line_ns\": \"1\"}}"), "no number from 0");
     says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"local\": {\"gbit_per_s\": 1}}"), "has no 'gbit_per_s'");
     says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"far\": {\"gbit_per_s\": 0}}"), "no number from 1e-06");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"far\": {\"message_us\": 8, \"post_us\": 9, \"uneven_us\": 5}}"),
+         "\"uneven_us\" of \"far\" is more than a message takes at one end");
+    assert_int_equal(open_with("{\"tutti_figures\": 1, \"far\": {\"message_us\": 8, \"post_us\": 4, \"uneven_us\": 4}}"), TUTTI_OK);
     assert_int_equal(open_with("{\"tutti_figures\": 1}"), TUTTI_OK);
     assert_int_equal(open_with("{\"far\": {\"message_us\": 5}, \"tutti_figures\": 1}"), TUTTI_OK);
     o.figures = "/nowhere/figures.json";
     says(TUTTI_E_IO, tutti_sim_open(&o, &sim), "cannot open the file of figures");
     o.figures = "/dev/zero";
     says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "no file of at most");
+}
+
+/* Bytes of calls that outgrow the caches take longer, others do not. */
+static void bulk_takes_longer(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *usual = cluster(2, 1, 100), *slow = NULL;
+
+    (void)state;
+    assert_int_equal(open_with("{\"tutti_figures\": 1, \"far\": {\"bulk_ns_per_byte\": 5}}"), TUTTI_OK);
+    o.hosts = 2;
+    o.gbit_per_s = 100;
+    o.figures = scratch;
+    assert_int_equal(tutti_sim_open(&o, &slow), TUTTI_OK);
+    assert_true(run(slow, "broadcast", "flat", 1 << 20).us == run(usual, "broadcast", "flat", 1 << 20).us);
+    assert_true(run(slow, "broadcast", "flat", 4 << 20).us > 5e-3 * (4 << 20));
+    assert_true(run(usual, "broadcast", "flat", 4 << 20).us < 5e-3 * (4 << 20));
+    tutti_sim_close(usual);
+    tutti_sim_close(slow);
 }
 
 /* Times have an end, and say so. */
@@ -373,6 +478,10 @@ int main(void)
         cmocka_unit_test(levels_send_what_hosts_have),
         cmocka_unit_test(more_cores_than_ranks_are_idle),
         cmocka_unit_test(a_message_takes_what_it_is_told_to),
+        cmocka_unit_test(hosts_of_one_machine_have_a_choice_of_their_own),
+        cmocka_unit_test(shapers_let_more_through_than_lines),
+        cmocka_unit_test(calls_one_after_the_other_take_longer),
+        cmocka_unit_test(bulk_takes_longer),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(wrong_clusters_are_refused),
         cmocka_unit_test(wrong_files_are_refused),
