@@ -165,9 +165,9 @@ class Hosts(unittest.TestCase):
         except links.Refused as refused:
             self.skipTest(str(refused))
 
-    def net(self, out, *more):
+    def net(self, out, *more, script="net.py"):
         env = dict(os.environ, TMPDIR=str(self.scratch))
-        words = [sys.executable, "-B", HERE / "net.py", "--bin", args.bin, "--out", out, "--budget-ms", 4, *more]
+        words = [sys.executable, "-B", HERE / script, "--bin", args.bin, "--out", out, "--budget-ms", 4, *more]
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=LIMIT_S, check=False, env=env)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         peers_test.nothing_is_left(self.scratch)
@@ -190,6 +190,16 @@ class Hosts(unittest.TestCase):
         self.net(out, "--hosts", "2x1", "--gbit", 10, "--sizes", "4", "--ops", "barrier", "--rounds", 2, "--contenders", "tutti")
         added = read(out)[len(found):]
         self.assertEqual({(r["round"], r["part"]) for r in added if r["op"] == "barrier"}, {(1, 1)})
+
+    def test_all_that_may_be_taken_is_measured(self):
+        out = self.scratch / "choice.tsv"
+        self.net(out, "--hosts", "3x1", "--gbit", 10, "--sizes", "4", "--ops", "all_gather,broadcast", "--rounds", 1,
+                 script="net_choice.py")
+        found = read(out)
+        self.assertEqual({r["form"] for r in found if r["op"] == "all_gather"}, {"plain", "direct", "bruck", "ring"})
+        self.assertEqual({r["form"] for r in found if r["op"] == "broadcast"},
+                         {"plain", "flat", "binomial", "knomial4", "chain", "sliced"})
+        self.assertEqual({(r["contender"], r["status"], r["label"]) for r in found}, {("tutti", "ok", "3x1 10G")})
 
     def test_a_relay_delays(self):
         out = self.scratch / "far.tsv"
