@@ -335,7 +335,7 @@ static tutti_status run_alone(tti_coll *coll, const tutti_call *call)
         return fail_aborted(coll, call);
     if (coll->alone) {
         coll->alone = false;
-        st = tti_team_look_for_mismatch(&coll->team, &coll->board, 0);
+        st = tti_team_look_for_mismatch(&coll->team, &coll->board, tti_port_now(coll->team.port));
         if (st != TUTTI_OK)
             return st;
     }

@@ -346,7 +346,7 @@ tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, 
         board->get(board->context, key, &other, sizeof other, deadline_ns) == TUTTI_OK &&
         compare_members(team, mine, &other, next) != TUTTI_OK)
         return tell_mismatch(team, board);
-    return tti_team_look_for_mismatch(team, board, 0);
+    return tti_team_look_for_mismatch(team, board, tti_port_now(team->port));
 }
 
 /* Both choose alike. */

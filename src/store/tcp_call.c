@@ -175,7 +175,7 @@ static tutti_status hear_answer(tti_tcp_pool *pool, tti_handle handle, int64_t d
 static tutti_status cancel(tti_tcp_call *call)
 {
     const tti_store_request request = { .op = TTI_STORE_CANCEL, .id = call->request.id };
-    const int64_t           until = tti_port_now(call->pool->port) + tti_tcp_pool_grace_ns(call->pool);
+    const int64_t           until = tti_tcp_pool_late_ns(call->pool, call->deadline_ns);
     tutti_status            st = send_request(call, &request, until);
 
     if (st != TUTTI_OK)

@@ -98,12 +98,12 @@ static size_t first_missing(tti_tcp_pool *pool, const char *const *keys, size_t 
 }
 
 /* After a time-out of several keys: name one that is missing. A server that is stopped is not waited for again: the caller's
- * time is over. */
+ * time is over, or it was told to wait no longer. */
 static void name_missing(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
-                         int64_t start_ns)
+                         int64_t start_ns, int64_t deadline_ns)
 {
     const int64_t now_ns = tti_port_now(pool->port);
-    const size_t  i = first_missing(pool, keys, n_keys, now_ns + tti_tcp_pool_grace_ns(pool));
+    const size_t  i = first_missing(pool, keys, n_keys, tti_tcp_pool_late_ns(pool, deadline_ns));
 
     tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come within %" PRId64 " ms (%s)", keys[i],
              (now_ns - start_ns) / TTI_MS, pool->who);
@@ -116,7 +116,7 @@ tutti_status tti_tcp_wait_all(tti_tcp_pool *pool, const char *const *keys, size_
     tutti_status  st = ask_all(pool, TTI_STORE_WAIT, keys, n_keys, deadline_ns, NULL);
 
     if (st == TUTTI_E_TIMEOUT && n_keys > 1)
-        name_missing(pool, keys, n_keys, start);
+        name_missing(pool, keys, n_keys, start, deadline_ns);
     return st;
 }
 
@@ -166,7 +166,7 @@ tutti_status tti_tcp_multi_get(tti_tcp_pool *pool, const char *const *keys, size
     for (at = 0; at < n_keys && st == TUTTI_OK; at += n)
         st = get_some(pool, keys + at, portion(n_keys - at), deadline_ns, vals_out + at, &n);
     if (st == TUTTI_E_TIMEOUT && n_keys > 1)
-        name_missing(pool, keys, n_keys, start);
+        name_missing(pool, keys, n_keys, start, deadline_ns);
     return st;
 }
 

@@ -14,6 +14,7 @@
 #define LONGEST_PAUSE_NS (2 * TTI_SECOND)
 #define WORD_NS          (10 * TTI_SECOND)
 #define GRACE_NS         (40 * TTI_MS)
+#define GRACE_MOST_NS    (500 * TTI_MS) /* however far it is: a call's time-out is a promise */
 
 #define AGAIN_NS         (20 * TTI_MS)
 
@@ -43,7 +44,18 @@ static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadlin
 
 int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool)
 {
-    return GRACE_NS + GRACE_TRIPS * 1000 * (int64_t)atomic_load_explicit(&pool->round_trip_us, memory_order_relaxed);
+    const int64_t trips_ns = GRACE_TRIPS * 1000 * (int64_t)atomic_load_explicit(&pool->round_trip_us, memory_order_relaxed);
+
+    return GRACE_NS + trips_ns < GRACE_MOST_NS ? GRACE_NS + trips_ns : GRACE_MOST_NS;
+}
+
+int64_t tti_tcp_pool_late_ns(const tti_tcp_pool *pool, int64_t deadline_ns)
+{
+    const int64_t now_ns = tti_port_now(pool->port);
+    const int64_t ended_ns = now_ns < deadline_ns ? now_ns : deadline_ns;
+    const int64_t late_ns = ended_ns + tti_tcp_pool_grace_ns(pool);
+
+    return late_ns > now_ns + GRACE_NS ? late_ns : now_ns + GRACE_NS;
 }
 
 void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uint16_t tcp_port)

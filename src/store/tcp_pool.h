@@ -43,8 +43,11 @@ tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
 /** Give a connection back on which nothing is under way. */
 void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle);
-/** How long a server that lives takes to answer at most, for what is asked when a call's time is up. */
+/** How long a server that lives takes to answer, for what is asked when a call's time is up: half a second at most. */
 int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool);
+/** Until when the answers to all of that are waited for, in a call until deadline_ns: one grace from then on, or from now on, where it
+ * ends before; for who comes to ask later than that, the grace of a server that is near. */
+int64_t tti_tcp_pool_late_ns(const tti_tcp_pool *pool, int64_t deadline_ns);
 /** Close all idle connections. */
 void tti_tcp_pool_close(tti_tcp_pool *pool);
 

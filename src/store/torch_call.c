@@ -192,10 +192,10 @@ static tutti_status send_one(tti_tcp_pool *pool, tti_handle handle, const tti_to
 }
 
 /* The time is up: afterwards *wait is over, one way or the other. */
-static tutti_status cancel(tti_tcp_pool *pool, tti_handle handle, tti_torch_wait *wait)
+static tutti_status cancel(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns, tti_torch_wait *wait)
 {
     const tti_torch_request request = { .op = TTI_TORCH_CANCEL_WAIT };
-    const int64_t           until = tti_port_now(pool->port) + tti_tcp_pool_grace_ns(pool);
+    const int64_t           until = tti_tcp_pool_late_ns(pool, deadline_ns);
     tutti_status            st = send_one(pool, handle, &request, until);
 
     *wait = TTI_TORCH_CANCELLED;
@@ -214,7 +214,7 @@ static tutti_status wait_on(tti_tcp_pool *pool, tti_handle handle, const tti_tor
     if (st == TUTTI_OK && byte_comes(pool, handle, deadline_ns))
         st = feed_byte(pool, handle, &wait, TTI_FOREVER);
     else if (st == TUTTI_OK)
-        st = tti_doubt_is_vain() ? tti_doubt_fail(pool->who) : cancel(pool, handle, &wait);
+        st = tti_doubt_is_vain() ? tti_doubt_fail(pool->who) : cancel(pool, handle, deadline_ns, &wait);
     *late_out = st == TUTTI_OK && wait == TTI_TORCH_LATE;
     return st;
 }

@@ -13,6 +13,9 @@
  *         Looks become rarer, up to a limit: a rank that waits long costs the store little.
  *         Who is missing is found by halves: ranges that are there whole take one question.
  * True    come() is called for 0, 1, 2, ..., each once. A piece that was left stays as it is.
+ *         Time that is up is up for the whole wait: however many questions are asked then, the last of them ends one grace after
+ *         the deadline, or, where this rank came to it later than that, as a near board takes. Each would have a grace of
+ *         its own otherwise, and with a board that is far away a call came back after a sum of them.
  * Fails   A board that fails is not asked further: its words stay. One that was only not reached within the time of a look has
  *         not failed: as long as there is more time it is asked again, for the way to it may be cut for a while. */
 #include "transport/board.h"
@@ -84,13 +87,20 @@ int64_t tti_board_grace(const tti_board *board, tti_port *port)
     return board->grace != NULL ? board->grace(board->context) : tti_port_now(port) + GRACE_NS;
 }
 
+static int64_t later_of(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
 int64_t tti_board_patience(const tti_board *board, tti_port *port, int64_t deadline_ns)
 {
+    const int64_t now_ns = tti_port_now(port);
     const int64_t grace_ns = tti_board_grace(board, port);
-    const int64_t second_ns = tti_port_now(port) + TTI_SECOND;
-    const int64_t left_ns = second_ns < deadline_ns ? second_ns : deadline_ns;
+    const int64_t second_ns = now_ns + TTI_SECOND;
 
-    return left_ns > grace_ns ? left_ns : grace_ns;
+    if (now_ns >= deadline_ns)
+        return later_of(deadline_ns + (grace_ns - now_ns), now_ns + GRACE_NS);
+    return later_of(second_ns < deadline_ns ? second_ns : deadline_ns, grace_ns);
 }
 
 static int64_t grace(const tti_roll *roll)

@@ -41,7 +41,9 @@ enum { TTI_BOARD_KEYS_MAX = 256, TTI_BOARD_KEY_BYTES = 32 };
 
 /** The board's grace from now on, or that of one that does not say. */
 int64_t tti_board_grace(const tti_board *board, tti_port *port);
-/** The same for what is asked in the midst of a wait until deadline_ns: a second, if there is that much left. */
+/** Until when what is asked in the midst of a wait until deadline_ns may take: a second, if there is that much left, and the grace at
+ * least. When time is up all that is asked has one grace from deadline_ns on; who comes to ask later than that has the
+ * grace of a near board for each question. */
 int64_t tti_board_patience(const tti_board *board, tti_port *port, int64_t deadline_ns);
 
 /** What every rank of n leaves: the same number of bytes, under "what/rank". */

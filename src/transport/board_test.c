@@ -13,7 +13,9 @@
 #include <cmocka.h>
 #include <tutti/private.h>
 
-enum { RANKS = 600, LOOK_MS = 200, LOOK_MOST_MS = 800 };
+enum { RANKS = 600, LOOK_MS = 200, LOOK_MOST_MS = 800, GRACE_TRIPS = 4 };
+
+static const int64_t NEAR_GRACE_NS = 40 * TTI_MS;
 
 #define NEVER INT64_MAX
 
@@ -23,6 +25,7 @@ typedef struct fake {
     int64_t   comes[RANKS]; /* when */
     int64_t   cut_from, cut_until; /* it cannot be reached then */
     bool      refuses; /* instead of being silent */
+    int64_t   trip_ns; /* how long an answer takes to come */
     int       n_requests, n_keys;
     /* what the reader saw */
     int          n_come, wrong; /* rank whose piece is wrong; -1: none */
@@ -57,6 +60,22 @@ static tutti_status fail_cut_off(fake *f)
 {
     f->n_requests++;
     return tti_fail(TUTTI_E_NETWORK, "the board is not reached");
+}
+
+/* The answer's way takes time, and may take longer than there is. */
+static bool takes_too_long(fake *f, int64_t deadline_ns)
+{
+    const int64_t comes_ns = f->now + f->trip_ns;
+
+    f->now = comes_ns <= deadline_ns ? comes_ns : deadline_ns;
+    return comes_ns > deadline_ns;
+}
+
+static int64_t fake_grace(void *context)
+{
+    const fake *f = context;
+
+    return f->now + NEAR_GRACE_NS + GRACE_TRIPS * f->trip_ns;
 }
 
 /* All of n keys, which ask for one request. */
@@ -108,6 +127,8 @@ static tutti_status fake_has_all(void *context, const char *const *keys, int n, 
         return fail_cut_off(f);
     f->n_requests++;
     f->n_keys += n;
+    if (takes_too_long(f, deadline_ns))
+        return tti_fail(TUTTI_E_TIMEOUT, "the board did not answer in time");
     *all_out = true;
     for (i = 0; i < n; i++)
         *all_out = *all_out && f->comes[rank_of(keys[i])] <= f->now;
@@ -146,7 +167,7 @@ static void begin(fake *f)
 static int read_roll(fake *f, int n, int64_t deadline_ms, bool lists)
 {
     const tti_board board = { .context = f, .get = fake_get, .has = fake_has, .get_all = lists ? fake_get_all : NULL,
-                              .has_all = lists ? fake_has_all : NULL };
+                              .has_all = lists ? fake_has_all : NULL, .grace = fake_grace };
     const tti_roll  roll = { .port = &f->port, .board = &board, .what = "card", .n = n, .bytes = sizeof(int32_t),
                              .come = come, .awaited = awaited, .ctx = f, .look_ms = LOOK_MS,
                              .look_most_ms = LOOK_MOST_MS };
@@ -287,6 +308,25 @@ static void a_board_that_is_lost_is_told_of(void **state)
     assert_int_equal(f.now, TTI_SECOND);
 }
 
+/* Every answer takes so long that after the deadline only a few questions fit into the grace: those are asked, and no more, however
+ * many it would take to know all that has come. */
+static void a_board_that_is_far_has_one_grace(void **state)
+{
+    const int64_t deadline_ns = TTI_SECOND + 2000 * TTI_MS;
+    int64_t       trip_ms;
+    fake          f;
+
+    (void)state;
+    for (trip_ms = 10; trip_ms <= 400; trip_ms += 30) {
+        begin(&f);
+        f.comes[199] = NEVER;
+        f.trip_ns = trip_ms * TTI_MS;
+        assert_in_range(read_roll(&f, 200, 2000, true), 0, 199);
+        assert_int_equal(f.said, TUTTI_E_TIMEOUT);
+        assert_true(f.now <= deadline_ns + GRACE_TRIPS * f.trip_ns + 2 * NEAR_GRACE_NS);
+    }
+}
+
 static void those_that_are_missing_are_marked(void **state)
 {
     static const int gone[] = { 3, 4, 255, 256, 599 };
@@ -323,6 +363,7 @@ int main(void)
         cmocka_unit_test(who_is_gone_is_given_up),
         cmocka_unit_test(a_board_that_is_cut_off_is_asked_again),
         cmocka_unit_test(a_board_that_is_lost_is_told_of),
+        cmocka_unit_test(a_board_that_is_far_has_one_grace),
         cmocka_unit_test(those_that_are_missing_are_marked),
     };
 

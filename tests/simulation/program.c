@@ -5,6 +5,8 @@
  * Goal    safety: whatever happens, a call that returns TUTTI_OK has the right result on this rank, and never is there a mismatch,
  *         for all ranks call the same; where nothing happened that may make a call fail, none does.
  *         liveness: every call returns within its time-out and a margin, of virtual time, and the run comes to its end.
+ *         The margin is what a store that is slow may be given when time is up, half a second to say what has come, and the same to
+ *         say who is missing (store/tcp_pool.c, transport/board.c), and as much for what is told behind that.
  * Method  ranks follow a plan that the seed gives, and come late to some steps. The first error ends a rank's plan, as the group is
  *         finished then. It does not leave at once, so that the others must be told, and do not just see it go. Then those who are
  *         left shrink the world and add up once more: without those on a list, that are lost by then, or, in half of the
