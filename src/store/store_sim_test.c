@@ -397,6 +397,40 @@ static void a_reply_that_crosses_the_cancel_counts(void **state)
     tutti_bytes_free(&getter->value);
 }
 
+enum { FAR_KEYS = 64 };
+
+static void wait_for_many(client *c, tutti_store *store)
+{
+    static char room[FAR_KEYS][8];
+    const char *keys[FAR_KEYS];
+    int         i;
+
+    for (i = 0; i < FAR_KEYS; i++) {
+        snprintf(room[i], sizeof room[i], "k%d", i);
+        keys[i] = room[i];
+    }
+    c->opens_ns = tti_port_now(c->port);
+    keep(c, tutti_store_wait(store, keys, FAR_KEYS, 1000));
+}
+
+/* Each question takes 200 ms: to take back the wait is one, and to find the first of 64 keys that is missing takes six. All of them
+ * together have half a second. */
+static void a_far_server_has_one_grace(void **state)
+{
+    sim     s;
+    client *waiter;
+
+    (void)state;
+    sim_begin(&s, 5);
+    tt_mem_latency(s.world, 100 * TTI_MS);
+    sim_server_at(&s, 0);
+    waiter = sim_client(&s, 0, wait_for_many);
+    sim_end(&s);
+    assert_int_equal(waiter->st, TUTTI_E_TIMEOUT);
+    assert_non_null(strstr(waiter->words, "did not come within"));
+    assert_true(waiter->ends_ns <= waiter->opens_ns + 1500 * TTI_MS);
+}
+
 static void get_for_ever(client *c, tutti_store *store)
 {
     tutti_bytes value = { .data = NULL };
@@ -797,6 +831,7 @@ int main(void)
         cmocka_unit_test(get_waits_for_a_later_set),
         cmocka_unit_test(time_outs_take_virtual_time),
         cmocka_unit_test(a_reply_that_crosses_the_cancel_counts),
+        cmocka_unit_test(a_far_server_has_one_grace),
         cmocka_unit_test(a_pop_waits_for_a_push),
         cmocka_unit_test(a_dead_server_ends_every_wait),
         cmocka_unit_test(a_reset_in_mid_wait_is_seen),
