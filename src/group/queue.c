@@ -218,16 +218,16 @@ static tutti_status run_segments(const tti_route *route, const tutti_call *call,
     return st;
 }
 
-/* Hand call, which has its number and was issued at moment, to its backend. blocking: it has no record yet, and nobody but this
- * thread knows of it; told by the caller, who knows it when it is compiled where calls are short. No lock held. */
-static inline tutti_status run_call(tutti_group *group, tutti_call *call, uint64_t moment, bool blocking)
+/* Hand call, which has its number and was issued at moment, to its backend. No lock held. */
+static inline tutti_status run_call(tutti_group *group, tutti_call *call, uint64_t moment)
 {
     const tti_route  *route = &group->routes[call->device];
+    const bool        blocking = call->record == 0;
     tti_thread_facts *thread = tti_thread_facts_now();
     tutti_status      st;
 
     set_time(group, route, call);
-    tti_recorded_begin(thread, group, call, moment, blocking);
+    tti_recorded_begin(thread, group, call, moment);
     if (__builtin_expect(call->n_segments > 0, 0) && !route->ops->takes_segments)
         st = run_segments(route, call, group->size);
     else
@@ -257,7 +257,7 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_be
     assert(group->held && group->turn == call->seq);
     if (!late || is_begun) {
         tti_unlock(&runner->lock);
-        st = run_call(group, call, 0, call->record == 0);
+        st = run_call(group, call, 0);
         tti_lock(&runner->lock);
         if (st != TUTTI_OK && !late)
             fail_turn(group, call, st);
@@ -279,7 +279,7 @@ bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress
     assert(group->held);
     tti_unlock(&group->runner->lock);
     set_time(group, route, call);
-    tti_recorded_begin(thread, group, call, 0, call->record == 0);
+    tti_recorded_begin(thread, group, call, 0);
     st = route->ops->advance(route->backend, call, &progress);
     if (st != TUTTI_OK || progress == TUTTI_PROGRESS_DONE)
         tti_recorded_end(thread, group, call, st, false);
@@ -359,7 +359,7 @@ static inline tutti_status run_marked(tutti_group *group, tutti_call *call)
     call->record = 0;
     if (!tti_gate_enter(&group->gate, &call->seq))
         return run_in_turn(group, call);
-    st = run_call(group, call, moment, true);
+    st = run_call(group, call, moment);
     if (st == TUTTI_OK && tti_gate_leave(&group->gate, call->seq))
         return TUTTI_OK;
     return end_in_turn(group, call, st);

@@ -25,16 +25,14 @@ void tti_recorded_parts(const tutti_group *group, const tutti_call *call);
 static inline uint64_t tti_recorded_call(tti_thread_facts *thread, const tutti_group *group, const tutti_call *call,
                                          uint64_t moment, unsigned flags, tutti_record_state state)
 {
-    tti_ring        *ring = tti_ring_now();
-    tti_record_facts facts;
+    tti_ring              *ring = tti_ring_now();
+    const tti_record_facts facts = { .kind = call->kind, .dtype = call->dtype, .op = call->op.kind,
+                                     .device = call->device, .name = thread->name, .seq = call->seq,
+                                     .peer = call->root, .count = call->count };
 
     if (group->place.slot == NULL || ring == NULL)
         return 0;
-    if (moment == 0)
-        moment = tti_ticks(ring->counter);
-    facts = (tti_record_facts){ .kind = call->kind, .dtype = call->dtype, .op = call->op.kind, .device = call->device,
-                                .name = thread->name, .seq = call->seq, .peer = call->root, .count = call->count };
-    return tti_record_write_by(thread, ring, group->place.index, &facts, moment, flags, state);
+    return tti_record_write_by(thread, ring, group->place.index, &facts, moment != 0 ? moment : tti_ticks(ring->counter), flags, state);
 }
 
 /** A collective that gets its number now and runs later. Lock held. */
@@ -47,12 +45,10 @@ static inline void tti_recorded_issue(const tutti_group *group, tutti_call *call
         tti_recorded_parts(group, call);
 }
 
-/** A collective is handed to its backend by this thread, tti_thread_facts_now(). It was issued at moment; 0: now. is_new: it has no
- * record yet. */
-static inline void tti_recorded_begin(tti_thread_facts *thread, const tutti_group *group, tutti_call *call, uint64_t moment,
-                                      bool is_new)
+/** A collective is handed to its backend by this thread, tti_thread_facts_now(). It was issued at moment; 0: now. */
+static inline void tti_recorded_begin(tti_thread_facts *thread, const tutti_group *group, tutti_call *call, uint64_t moment)
 {
-    if (is_new) {
+    if (call->record == 0) {
         call->record = tti_recorded_call(thread, group, call, moment, 0, TUTTI_RECORD_STARTED);
         if (call->n_parts > 0)
             tti_recorded_parts(group, call);
@@ -85,7 +81,6 @@ static inline uint64_t tti_recorded_message(tti_thread_facts *thread, const tutt
 {
     const tutti_message   *m = &p->message;
     tti_ring              *ring = tti_ring_now();
-    uint64_t               moment;
     tti_record_facts       facts = { .kind = m->is_send ? TUTTI_RECORD_SEND : TUTTI_RECORD_RECV, .dtype = m->dtype,
                                      .device = m->device, .name = thread->name, .peer = m->peer,
                                      .tag = m->tag, .count = m->count };
@@ -93,9 +88,8 @@ static inline uint64_t tti_recorded_message(tti_thread_facts *thread, const tutt
     TTI_PROBE4(message_begin, group->name, m->is_send, p->peer, m->count);
     if (group->place.slot == NULL || ring == NULL)
         return 0;
-    moment = tti_ticks(ring->counter); /* before the addition, which the processor waits for: tti_record_moment() */
     facts.seq = __atomic_add_fetch(&group->place.slot->messages, 1, __ATOMIC_RELAXED);
-    return tti_record_write_by(thread, ring, group->place.index, &facts, moment, flags, TUTTI_RECORD_STARTED);
+    return tti_record_write_by(thread, ring, group->place.index, &facts, tti_ticks(ring->counter), flags, TUTTI_RECORD_STARTED);
 }
 
 /** Another operation of the group, without a number, begins: its record. buf is what it copies, if anything. */

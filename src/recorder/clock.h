@@ -37,12 +37,9 @@ static inline uint64_t tti_counter_read(void)
 /** Whether the counter goes at one pace, on all cores, whatever they do. */
 bool tti_counter_is_steady(void);
 
-/** Where there is no such counter. Out of line: what it needs on the stack would cost whoever reads the counter. */
-uint64_t tti_ticks_by_clock(void);
-
 static inline uint64_t tti_ticks(bool counter)
 {
-    return __builtin_expect(counter, 1) ? tti_counter_read() : tti_ticks_by_clock();
+    return counter ? tti_counter_read() : (uint64_t)tti_clock_read(CLOCK_MONOTONIC);
 }
 
 #endif

@@ -65,11 +65,6 @@ bool tti_counter_is_steady(void)
 #endif
 }
 
-uint64_t tti_ticks_by_clock(void)
-{
-    return (uint64_t)tti_clock_read(CLOCK_MONOTONIC);
-}
-
 /* ---- sizes ---- */
 
 /* The places of the tables in a memory with n records. */

@@ -106,8 +106,7 @@ uint64_t tti_record_take_ids(tti_ring *ring);
 
 static inline uint64_t tti_record_new_id(tti_ring *ring, tti_thread_facts *thread)
 {
-    if (__builtin_expect(thread->next_id == thread->end_id ||
-                             tti_word_peek(&ring->head->issued) - thread->next_id > ring->mask / 2, 0))
+    if (thread->next_id == thread->end_id || tti_word_peek(&ring->head->issued) - thread->next_id > ring->mask / 2)
         return tti_record_take_ids(ring);
     return thread->next_id++;
 }
@@ -132,7 +131,7 @@ static inline uint64_t tti_record_write_by(tti_thread_facts *thread, tti_ring *r
     tti_word_set(&slot->began, began);
     tti_word_set(&slot->ended, 0);
     tti_word_set(&slot->id, id);
-    __builtin_prefetch(slot + 1, 1); /* what is stored behind a record waits for its line; behind the last there are the tables */
+    __builtin_prefetch(tti_record_slot(ring, id + 1), 1); /* what is stored behind a record waits for its line */
     return id;
 }
 
@@ -176,7 +175,7 @@ static inline void tti_record_end_by(const tti_thread_facts *thread, uint64_t id
 
     if (id == 0 || ring == NULL)
         return;
-    if (__builtin_expect(status != TUTTI_OK || thread->n_waits != 0, 0)) {
+    if (status != TUTTI_OK || thread->n_waits != 0) {
         tti_record_end_slowly(id, status);
         return;
     }

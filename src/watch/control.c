@@ -60,9 +60,8 @@ static bool sizes_are_private(tutti_call_kind kind)
            kind == TUTTI_CALL_SCATTER_V;
 }
 
-/* Sizes of parts and segments that all ranks must agree on, as one number; 0: there are none. Not part of who calls it: the loops
- * would cost every call the saving of registers. */
-static __attribute__((noinline)) uint64_t parts_of(const tutti_call *call)
+/* Sizes of parts and segments that all ranks must agree on, as one number; 0: there are none. */
+static uint64_t parts_of(const tutti_call *call)
 {
     uint64_t parts = 0;
     int      i;
@@ -84,7 +83,7 @@ static uint64_t mark_of(uint64_t parts)
 
 tti_call_note tti_call_note_of(const tutti_call *call)
 {
-    const uint64_t parts = __builtin_expect((call->n_segments | call->n_parts) != 0, 0) ? parts_of(call) : 0;
+    const uint64_t parts = parts_of(call);
     tti_call_note  note = { .seq = call->seq };
 
     note.what = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |

@@ -28,11 +28,10 @@ typedef struct tti_call_note {
     uint64_t seq;
 } tti_call_note;
 
-/** One rank's board: written by its owner only, read by anybody at any time. On a line of its own no entry is on two of them. */
+/** One rank's board: written by its owner only, read by anybody at any time. */
 typedef struct tti_call_board {
     _Atomic uint64_t word; /* of the call the owner is in, or was in last; 0: none yet */
     _Atomic uint64_t published; /* how many calls; the n-th is entry (n - 1) % TTI_CALL_RING, for numbers have gaps */
-    uint64_t         spare[2];
     _Atomic uint64_t ring[TTI_CALL_RING][4];
 } tti_call_board;
 
