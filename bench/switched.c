@@ -20,7 +20,7 @@ typedef struct note {
 
 enum { MARK_BITS = 24 };
 
-extern _Atomic(void *) tti_ring_of_process;
+extern _Atomic(void *) switched_ring; /* tti_ring_of_process: the linker says so (--defsym) */
 
 note __real_tti_call_note_of(const tutti_call *call);
 void __real_tti_call_publish(_Atomic uint64_t *board_word, const note *n);
@@ -32,12 +32,12 @@ static void *ring; /* while it is switched off */
 
 __attribute__((visibility("default"))) void tutti_switch(bool recorder, bool checks)
 {
-    void *now = atomic_load(&tti_ring_of_process);
+    void *now = atomic_load(&switched_ring);
 
     is_unchecked = !checks;
     if (now != NULL)
         ring = now;
-    atomic_store(&tti_ring_of_process, recorder ? ring : NULL);
+    atomic_store(&switched_ring, recorder ? ring : NULL);
 }
 
 note __wrap_tti_call_note_of(const tutti_call *call)
