@@ -271,17 +271,21 @@ def overlap(cell, board):
         ended = time.monotonic_ns()
         return max(board.all_words(ended - begun)), max(board.all_words(computed - computing))
 
-    for _ in range(3):
-        alone, product = once(True, 0)[0], once(False, 1)[0]
-    products, rounds, more, end = max(1, (alone + product // 2) // product), [], True, time.monotonic_ns() + cell.budget
+    products = 1
+    for _ in range(3):  # one product says little: as many as were found are taken together, and counted again
+        alone, took = once(True, 0)[0], max(1, once(False, products)[0])
+        products = max(1, (3 * alone * products + took) // (2 * took))
+    rounds, more, end = [], True, time.monotonic_ns() + cell.budget
     while more or len(rounds) < 3:
         rounds.append((once(True, 0)[0], once(False, products)[0], *once(True, products)))
         more = run.goes_on(end)
     if rank != 0:
         return "ok"
     alone, product, both, beside = (quantile(sorted(times), 0.5) / 1e3 for times in zip(*rounds))
+    cost = sorted((r[2] - r[1]) / 1e3 for r in rounds)[len(rounds) // 2]
+    slowed = sorted(r[3] / r[1] for r in rounds)[len(rounds) // 2]
     return (f"ok {len(rounds)} {products} {alone:.3f} {product:.3f} {both:.3f} {beside:.3f} "
-            f"{1 - (both - product) / alone:.4f} {beside / product:.4f}")
+            f"{1 - cost / alone:.4f} {slowed:.4f}")
 
 
 def answer(line, board):

@@ -3,8 +3,9 @@
  * overlap.h - an all_reduce that goes on while every rank computes.
  *
  * Three times, taken in turn, all ranks leaving a barrier, the longest of them counting: the operation alone,
- * begun and waited for; products alone, as many as take about as long; both, the operation begun, the products
- * computed, the operation waited for. What the products took in the third shows who was slowed down. */
+ * begun and waited for; products alone, as many as take half as long again; both, the operation begun, the products
+ * computed, the operation waited for. What the products took in the third shows who was slowed down. What is
+ * compared with products is compared with those of the same turn. */
 #ifndef TUTTI_BENCH_OVERLAP_H
 #define TUTTI_BENCH_OVERLAP_H
 
@@ -17,8 +18,8 @@ typedef struct bench_overlapped {
     double product;       /* the products */
     double both;
     double beside; /* the products, while the operation went on */
-    double hidden; /* share of the operation's time that both together do not show: 1 - (both - product) / alone */
-    double slowed; /* beside / product */
+    double hidden; /* share of the operation's time that both together do not show: 1 - (both - product of that turn) / alone */
+    double slowed; /* beside / product of that turn */
     int64_t bytes;
 } bench_overlapped;
 
