@@ -2,7 +2,8 @@
  *
  * cut_test.c
  * Goal    chunks cover every element once, begin on lines, and differ little; how a call is cut is a matter of what all
- *         ranks share; memory stays bounded, and small calls stay whole; a broadcast ends soon behind its root.
+ *         ranks share; memory stays bounded, and small calls stay whole; a broadcast ends soon behind its root,
+ *         and a root of a reduce begins soon.
  * Method  Arithmetic, over all plans, many sizes and numbers of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 enum { MIB = 1024 * 1024 };
 
 static const tutti_dtype dtypes[] = { TUTTI_U8, TUTTI_BF16, TUTTI_F32, TUTTI_C128 };
-static const int         ranks[] = { 2, 3, 8, 64, 1000 };
+static const int         ranks[] = { 1, 2, 3, 8, 64, 1000 };
 
 static void check_cover(const tti_cut *cut, int64_t count, size_t element)
 {
@@ -46,7 +47,7 @@ static void chunks_cover_everything_once(void **state)
     (void)state;
     for (i = 0; i < n; i++)
         for (d = 0; d < 4; d++)
-            for (r = 0; r < 5 && rows[i].plan != NULL; r++)
+            for (r = 0; r < sizeof ranks / sizeof ranks[0] && rows[i].plan != NULL; r++)
                 for (b = 0; b < sizeof bytes / sizeof bytes[0]; b++) {
                     const size_t     element = tutti_dtype_size(dtypes[d]);
                     const tutti_call call = { .kind = rows[i].kind, .dtype = dtypes[d], .op = TUTTI_SUM, .root = -1,
@@ -84,7 +85,7 @@ static void the_end_of_a_broadcast_is_short(void **state)
 
     (void)state;
     for (b = 0; b < sizeof bytes / sizeof bytes[0]; b++)
-        for (r = 1; r < sizeof ranks / sizeof ranks[0]; r++) {
+        for (r = 2; r < sizeof ranks / sizeof ranks[0]; r++) {
             const tutti_call call = { .kind = TUTTI_CALL_BROADCAST, .dtype = TUTTI_U8, .root = 0, .count = bytes[b] };
             const tti_cut    cut = tti_cut_of(tti_plan_broadcast_sliced, &call, ranks[r]);
             const int64_t    slice = cut.elements / (ranks[r] - 1);
@@ -92,6 +93,28 @@ static void the_end_of_a_broadcast_is_short(void **state)
             if (slice > 128 * 1024)
                 assert_in_range((uint64_t)(cut.elements - slice), 0, (uint64_t)bytes[b] / 8);
         }
+}
+
+/* The root has nothing to receive until the owners of the first chunk have it all: the same the other way round. Of 1 MiB among
+ * four there were no chunks once, and a link took it twice. */
+static void the_beginning_of_a_reduce_is_short(void **state)
+{
+    tti_plan *const plans[] = { tti_plan_reduce_direct, tti_plan_reduce_direct_tree };
+    tutti_call      call = { .kind = TUTTI_CALL_REDUCE, .dtype = TUTTI_U8, .op = TUTTI_SUM, .root = 0, .count = MIB };
+    size_t          p;
+
+    (void)state;
+    for (p = 0; p < 2; p++) {
+        const tti_cut cut = tti_cut_of(plans[p], &call, 4);
+        tti_cut       same;
+
+        assert_in_range(cut.n_chunks, 5, 8);
+        assert_true(cut.elements / 3 >= 64 * 1024); /* messages are not short for that */
+        call.kind = TUTTI_CALL_BROADCAST;
+        same = tti_cut_of(tti_plan_broadcast_sliced, &call, 4);
+        call.kind = TUTTI_CALL_REDUCE;
+        assert_int_equal(same.elements, cut.elements);
+    }
 }
 
 /* Blocks of which only two ranks know the sizes: both find the same chunks in them. */
@@ -118,6 +141,7 @@ int main(void)
         cmocka_unit_test(chunks_cover_everything_once),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(the_end_of_a_broadcast_is_short),
+        cmocka_unit_test(the_beginning_of_a_reduce_is_short),
         cmocka_unit_test(both_ends_of_a_block_cut_alike),
     };
 

@@ -12,7 +12,8 @@
  *         then chunks larger.
  *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole.
  *         A broadcast in slices sends twice, and combines nothing: what the last chunk takes from rank to rank, when the
- *         root's link is free already, is added to what the link takes. So it has several, also where they are short.
+ *         root's link is free already, is added to what the link takes. So it has several, also where they are short. A reduce
+ *         in slices is the same the other way round: what the first chunk takes before the root has anything to receive.
  * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
  *         nothing that was measured, so that a call is cut the same way in every run: a ring, whose order of adding goes by the
  *         slices of each chunk, has the same bits in all of them. Those of other plans are not the cut's matter.
@@ -33,13 +34,13 @@ enum {
     WINDOW_LEAST = 3,
     WINDOW_MOST = 16,
     SENDS = 8,
-    BROADCAST_CHUNKS = 8, /* in slices, at least, of messages that are long enough */
+    ROOTED_CHUNKS = 8, /* in slices to or from a root, at least, of messages that are long enough */
 };
 
 /* What a message of a plan has. */
 typedef enum plan_form {
     IN_SLICES,  /* a slice for one of the ranks, of what the call has */
-    DEALT_OUT,  /* a slice for one of the ranks but the root, which they pass on to each other */
+    DEALT_OUT,  /* a slice for one of the ranks but the root, which they pass on to each other; or the way back */
     AS_A_WHOLE, /* all of it */
     PASSED_ON,  /* all of it, of which a rank keeps no more than a few at a time */
     IN_BLOCKS,  /* one of the blocks that the call has */
@@ -68,9 +69,9 @@ static plan_form form_of(tti_plan *plan, tutti_call_kind kind)
             return forms[i].form;
     if (kind == TUTTI_CALL_REDUCE_SCATTER)
         return IN_BLOCKS;
-    if (kind == TUTTI_CALL_BROADCAST)
+    if (kind == TUTTI_CALL_BROADCAST || kind == TUTTI_CALL_REDUCE)
         return DEALT_OUT;
-    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE ? IN_SLICES : UNCUT;
+    return kind == TUTTI_CALL_ALL_REDUCE ? IN_SLICES : UNCUT;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -105,10 +106,10 @@ static int64_t range_in_slices(int n_ranks)
     return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
 }
 
-/* What the root deals out at a time, of most bytes. */
+/* What the root deals out, or gets, at a time, of most bytes. */
 static int64_t range_dealt_out(int64_t most, int n_ranks)
 {
-    return larger(smaller(most / BROADCAST_CHUNKS, range_in_slices(n_ranks)), (int64_t)MESSAGE_LEAST * (n_ranks - 1));
+    return larger(smaller(most / ROOTED_CHUNKS, range_in_slices(n_ranks)), (int64_t)MESSAGE_LEAST * (n_ranks - 1));
 }
 
 /* Bytes of a chunk's range, where there are so many at most. */
@@ -156,7 +157,8 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
-    if (form == UNCUT || most < 2 * fit || (call->kind == TUTTI_CALL_BROADCAST && n_ranks <= 2)) /* nobody hands it on */
+    if (form == UNCUT || most < 2 * fit ||
+        ((form == DEALT_OUT || call->kind == TUTTI_CALL_BROADCAST) && n_ranks <= 2)) /* nobody hands it on */
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
