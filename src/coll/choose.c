@@ -345,6 +345,18 @@ static double across_hosts(const tti_question *q, const tti_algorithm *row, doub
     return is_of_parts ? posts * (ranks - q->levels->most) / (ranks - 1) : posts;
 }
 
+tti_question tti_question_across(const tti_question *whole, const tti_level_figures *levels, tti_machine *machine)
+{
+    tti_question across = *whole;
+
+    *machine = *whole->machine;
+    machine->wire *= levels->carriers;
+    across.machine = machine;
+    across.n_ranks = levels->hosts;
+    across.levels = NULL;
+    return across;
+}
+
 /* What is asked for: rows of one kind and one order, for so many bytes. */
 typedef struct cell {
     tutti_call_kind kind;

@@ -181,6 +181,31 @@ static void what_goes_to_a_root_passes_one_link(void **state)
     assert_true(tti_believed_cost(&q, &rows[tti_algorithm_named(TUTTI_CALL_ALL_GATHER, "direct")], mib) == 16.0 * (double)mib);
 }
 
+/* Of eight ranks on four hosts two of each carry a half of an all_reduce across, over one link: 64 KiB to each of three others
+ * would be twice as much on it as what two steps send. Of one carrier each it is the other way round. */
+static void carriers_share_a_link(void **state)
+{
+    const tti_wishes        wishes = wishes_of(NULL);
+    const tti_machine       crowded = tti_machine_of_hosts(4);
+    const tti_question      whole = { .wishes = &wishes, .tune = &no_table, .machine = &crowded, .turns = 1, .n_ranks = 8 };
+    static const char      *names[] = { "one_shot", "direct" };
+    int                     n, carriers;
+    const tti_algorithm    *rows = tti_algorithms(&n);
+
+    (void)state;
+    for (carriers = 1; carriers <= 2; carriers++) {
+        const tti_level_figures figures = { .hosts = 4, .least = 2, .most = 2, .carriers = carriers };
+        tti_machine             machine;
+        const tti_question      across = tti_question_across(&whole, &figures, &machine);
+        tti_decision            d;
+
+        assert_int_equal(across.n_ranks, 4);
+        assert_null(across.levels);
+        tti_decide(&across, rows, n, &d);
+        assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 64 << 10)->name, names[carriers - 1]);
+    }
+}
+
 /* Where hosts are one machine its cores carry all messages: one for a pair of hosts is quickest, unless it has to wait for members
  * that share those cores with it, and saves few. As it was measured: between namespaces a gather of two on each host, and of
  * four, takes longer by leaders, a scatter does not. */
@@ -516,6 +541,7 @@ int main(void)
         cmocka_unit_test(drawn_machines_keep_the_order),
         cmocka_unit_test(hosts_with_several_members_have_two_levels),
         cmocka_unit_test(what_goes_to_a_root_passes_one_link),
+        cmocka_unit_test(carriers_share_a_link),
         cmocka_unit_test(hosts_of_one_machine_have_leaders),
         cmocka_unit_test(drawn_machines_keep_the_order_of_hosts),
         cmocka_unit_test(what_was_answered_stays_right),

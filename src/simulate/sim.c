@@ -77,6 +77,7 @@ static void decide_by(const tti_cluster *cluster, const tti_machine *machine, co
                       tti_decision *across_out)
 {
     tti_level_figures    figures;
+    tti_machine          shared;
     tti_question         question = question_of(cluster, machine, &figures);
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);
@@ -85,8 +86,7 @@ static void decide_by(const tti_cluster *cluster, const tti_machine *machine, co
     tti_decide(&question, rows, n, all_out);
     if (question.levels == NULL)
         return;
-    question.levels = NULL;
-    question.n_ranks = cluster->hosts;
+    question = tti_question_across(&question, &figures, &shared);
     tti_decide(&question, rows, n, across_out);
 }
 

@@ -178,11 +178,11 @@ tutti_status tti_levels_connect(tti_levels *levels, const tti_join *all)
 
 void tti_levels_settle(tti_levels *levels, const tti_question *whole)
 {
-    tti_question q = *whole;
+    const tti_level_figures figures = tti_levels_figures(levels);
+    tti_machine             machine;
+    const tti_question      across = tti_question_across(whole, &figures, &machine);
 
-    q.n_ranks = levels->layout.n_hosts;
-    q.levels = NULL;
-    tti_decide_once(&q, &levels->decision);
+    tti_decide_once(&across, &levels->decision);
 }
 
 tti_level_figures tti_levels_figures(const tti_levels *levels)
