@@ -765,6 +765,88 @@ static void blocks_of_known_sizes_go_at_once(void **state)
     }
 }
 
+/* Bytes of blocks of all kinds: none, short ones, and long ones, which are most. */
+static int64_t given_long(int from, int to)
+{
+    static const int64_t bytes[] = { 64 << 10, 200 << 10, 0, 65535, 1 << 20, 100, 64 << 10 };
+
+    return bytes[(from * 5 + to * 3) % 7];
+}
+
+static void plan_long_blocks(int n)
+{
+    int64_t in_counts[RANKS_MAX], list_counts[RANKS_MAX];
+    int     rank, r;
+
+    for (rank = 0; rank < n; rank++) {
+        const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = -1, .element = 1, .list_counts = list_counts,
+                                       .in_counts = in_counts };
+
+        for (r = 0; r < n; r++) {
+            in_counts[r] = given_long(rank, r);
+            list_counts[r] = given_long(r, rank);
+        }
+        tti_schedule_clear(&members[rank].schedule);
+        tti_plan_blocks_known(&input, &members[rank].schedule);
+        assert_false(members[rank].schedule.full);
+    }
+}
+
+static int long_ones(const tti_transfer *some, int n)
+{
+    int i, found = 0;
+
+    for (i = 0; i < n; i++)
+        found += some[i].block.bytes >= 64 << 10;
+    return found;
+}
+
+/* How many messages of a rank for peer there are in phase k of what it receives, of so many bytes. */
+static int expected(int rank, int k, int peer, int64_t bytes)
+{
+    int                 i, n = 0, found = 0;
+    const tti_transfer *recvs =
+        k < members[rank].schedule.phases.n ? tti_phase_recvs(&members[rank].schedule, k, &n) : NULL;
+
+    for (i = 0; i < n; i++)
+        found += recvs[i].peer == peer && recvs[i].block.bytes == bytes;
+    return found;
+}
+
+/* Long blocks of a rank go one after the other, and so do those that it gets; giver and taker agree on when, whatever other blocks
+ * they have. */
+static void check_long_blocks(int n)
+{
+    int rank, k, i, n_sends, n_recvs, n_long = 0;
+
+    for (rank = 0; rank < n; rank++)
+        for (k = 0; k < members[rank].schedule.phases.n; k++) {
+            const tti_transfer *sends = tti_phase_sends(&members[rank].schedule, k, &n_sends);
+            const tti_transfer *recvs = tti_phase_recvs(&members[rank].schedule, k, &n_recvs);
+
+            assert_in_range((uint64_t)long_ones(sends, n_sends), 0, 1);
+            assert_in_range((uint64_t)long_ones(recvs, n_recvs), 0, 1);
+            for (i = 0; i < n_sends; i++)
+                assert_int_equal(expected(sends[i].peer, k, rank, sends[i].block.bytes), 1);
+            n_long += long_ones(sends, n_sends);
+        }
+    for (rank = 0; rank < n; rank++)
+        for (i = 0; i < n; i++)
+            n_long -= i != rank && given_long(rank, i) >= 64 << 10;
+    assert_int_equal(n_long, 0);
+}
+
+static void long_blocks_go_one_after_the_other(void **state)
+{
+    int n;
+
+    (void)state;
+    for (n = 1; n <= RANKS_MAX; n++) {
+        plan_long_blocks(n);
+        check_long_blocks(n);
+    }
+}
+
 /* ---- amounts ---- */
 
 enum { AMOUNT_COUNT = 1 << 20 };
@@ -927,6 +1009,7 @@ int main(void)
         cmocka_unit_test(barriers_wait_for_all),
         cmocka_unit_test(short_blocks_go_with_their_sizes),
         cmocka_unit_test(blocks_of_known_sizes_go_at_once),
+        cmocka_unit_test(long_blocks_go_one_after_the_other),
         cmocka_unit_test(plans_do_what_their_amounts_say),
         cmocka_unit_test(few_lines_have_few_owners),
     };

@@ -9,7 +9,13 @@
  *         blocks follow, and short ones are taken out, too.
  *         Slots go directly, P - 1 messages, as long as what is in them: a copy of some KiB costs less than a message more. Or
  *         by way of others, log2 P: what has d ranks to go makes the steps of d's bits, P/2 slots of SLOT bytes in a message.
- * True    Nothing is written to a block before its sizes were compared. All phases are there whatever the sizes are. */
+ *         Where several ranks share a link, long blocks of theirs go to one rank after the other, a phase for each: all at
+ *         once are more than the link's queue holds, and what is dropped at the end of a block is missed late. Nobody sends the
+ *         next before he has what he gets in this phase: so what is on its way has a bound. A rank with a link of its own has no
+ *         need of that, and would wait for whoever is late.
+ * True    Nothing is written to a block before its sizes were compared. All phases are there whatever the sizes are, but for long
+ *         blocks that take turns: in which phase one goes is a matter of its length, and of how far its taker is to the right of
+ *         its giver, which both know. */
 #include "coll/net/blocks.h"
 
 enum {
@@ -17,6 +23,8 @@ enum {
     SLOT = 256, /* by way of others, and the shortest */
     SHORT_MOST = 8 << 10,
     SLOTS_BYTES = 1 << 20, /* of all ranks, before they become shorter */
+    LONG_LEAST = 64 << 10, /* shorter blocks cost less at once than phases do */
+    ROUNDS_MOST = 64,      /* phases of long blocks: with more ranks some go together */
 };
 
 /* A row of slots in scratch memory, of equal length. */
@@ -236,17 +244,44 @@ void tti_plan_all_to_all_bruck(const tti_plan_input *p, tti_schedule *schedule)
 
 /* ---- where sizes are known ----------------------------------------------------------------------- */
 
-void tti_plan_blocks_known(const tti_plan_input *p, tti_schedule *schedule)
+/* In which phase a block goes to the i-th rank to the right. A root has to do with all at once: they would not wait for each other,
+ * and what comes before it is asked for is kept. */
+static int round_of(const tti_plan_input *p, int i, int64_t bytes)
+{
+    const int together = (p->n_ranks - 1 + ROUNDS_MOST - 1) / ROUNDS_MOST;
+
+    return p->root >= 0 || bytes < LONG_LEAST ? 0 : (i - 1) / together;
+}
+
+static void move_round(const tti_plan_input *p, tti_schedule *schedule, int round)
 {
     int i;
 
     tti_schedule_phase(schedule);
     for (i = 1; i < p->n_ranks; i++) {
-        const int to = tti_shifted(p->rank, i, p->n_ranks), from = tti_shifted(p->rank, -i, p->n_ranks);
+        const int       to = tti_shifted(p->rank, i, p->n_ranks), from = tti_shifted(p->rank, -i, p->n_ranks);
+        const tti_block given = given_to(to, p), taken = taken_from(from, p);
 
-        tti_send_some(schedule, to, given_to(to, p));
-        tti_recv_some(schedule, from, taken_from(from, p));
+        if (round_of(p, i, given.bytes) == round)
+            tti_send_some(schedule, to, given);
+        if (round_of(p, i, taken.bytes) == round)
+            tti_recv_some(schedule, from, taken);
     }
+}
+
+void tti_plan_blocks_known(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i, round, last = 0;
+
+    for (i = 1; i < p->n_ranks; i++) {
+        const tti_block given = given_to(tti_shifted(p->rank, i, p->n_ranks), p);
+        const tti_block taken = taken_from(tti_shifted(p->rank, -i, p->n_ranks), p);
+
+        round = round_of(p, i, given.bytes > taken.bytes ? given.bytes : taken.bytes);
+        last = round > last ? round : last;
+    }
+    for (round = 0; round <= last; round++)
+        move_round(p, schedule, round);
 }
 
 void tti_plan_blocks_packed(const tti_plan_input *p, tti_schedule *schedule)
