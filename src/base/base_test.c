@@ -2,12 +2,16 @@
  *
  * base_test.c - words, environment, deadlines, events, the system port's sockets, descriptors and bells. */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/private.h>
@@ -221,6 +225,73 @@ static void tcp_port_in_use_is_an_error(void **state)
     port->ops->close(port, first);
 }
 
+static long class_of_this_thread(void)
+{
+    return syscall(SYS_sched_getscheduler, 0);
+}
+
+static void *stand_back_and_forth(void *arg)
+{
+    tti_port                *port = tti_port_system();
+    const struct sched_param none = { .sched_priority = 0 };
+
+    (void)arg;
+    assert_int_equal(class_of_this_thread(), SCHED_OTHER);
+    assert_false(port->ops->stand_back(port, false)); /* it has not stood back */
+    assert_true(port->ops->stand_back(port, true));
+    assert_int_equal(class_of_this_thread(), SCHED_BATCH);
+    assert_false(port->ops->stand_back(port, true)); /* whoever has, is the one to step forward again */
+    assert_true(port->ops->stand_back(port, false));
+    assert_int_equal(class_of_this_thread(), SCHED_OTHER);
+    assert_int_equal(syscall(SYS_sched_setscheduler, 0, SCHED_IDLE, &none), 0);
+    assert_false(port->ops->stand_back(port, true)); /* somebody has chosen */
+    assert_int_equal(class_of_this_thread(), SCHED_IDLE);
+    return NULL;
+}
+
+static void who_stands_back_waits_for_his_turn(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, stand_back_and_forth, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(class_of_this_thread(), SCHED_OTHER); /* it is a matter of the thread */
+}
+
+static int size_of_queue(tti_handle stream)
+{
+    int       size = 0;
+    socklen_t bytes = sizeof size;
+
+    assert_int_equal(getsockopt(stream, SOL_SOCKET, SO_SNDBUF, &size, &bytes), 0);
+    return size;
+}
+
+static void a_stream_has_more_room_but_not_for_good(void **state)
+{
+    enum { ROOM = 64 << 10, LOCKS = 72 }; /* SO_BUF_LOCK, where headers are older than it */
+    tti_port  *port = tti_port_system();
+    const int  stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int        locks = -1;
+    socklen_t  bytes = sizeof locks;
+
+    (void)state;
+    assert_true(stream >= 0);
+    if (getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes) != 0) {
+        close(stream);
+        skip();
+    }
+    assert_true(size_of_queue(stream) < 2 * ROOM); /* else it is no test */
+    port->ops->make_room(port, stream, ROOM);
+    assert_int_equal(size_of_queue(stream), 2 * ROOM); /* the kernel counts what it needs besides */
+    assert_int_equal(getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes), 0);
+    assert_int_equal(locks, 0); /* it still grows by itself */
+    port->ops->make_room(port, stream, ROOM / 2);
+    assert_int_equal(size_of_queue(stream), 2 * ROOM); /* and does not become smaller */
+    close(stream);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +300,7 @@ int main(void)
         cmocka_unit_test(deadlines_do_not_overflow),  cmocka_unit_test(events_wake_sleepers),
         cmocka_unit_test(event_wait_ends_at_its_deadline), cmocka_unit_test(descriptors_travel),
         cmocka_unit_test(bells_stay_rung_until_cleared),   cmocka_unit_test(tcp_port_in_use_is_an_error),
+        cmocka_unit_test(who_stands_back_waits_for_his_turn), cmocka_unit_test(a_stream_has_more_room_but_not_for_good),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,10 @@ typedef struct tti_port_ops {
     void (*random)(tti_port *port, void *out, size_t bytes);
     /* Give the core to another runnable thread. */
     void (*yield)(tti_port *port);
+    /* Optional. Whether the calling thread, when it wakes up, waits until whoever has the core has had his turn, instead of taking
+     * it: for a thread that works beside what the program computes. True: it is another than before, and to be set back; false: somebody
+     * has chosen already, or the machine knows no such thing. */
+    bool (*stand_back)(tti_port *port, bool back);
 
     /* Sleep while *word == seen, until wake_word or the deadline; may return early for no reason.
      * The word may lie in memory that processes share. */
@@ -163,6 +167,9 @@ typedef struct tti_port_ops {
     /* Optional. Let a stream's peer read when it likes: without, one that lives and takes nothing for 20 s is lost. Nor does
      * silence end what is under way, then: stream_facts tell of it. */
     void (*let_wait)(tti_port *port, tti_handle handle);
+    /* Optional. Let a stream take so many bytes that are not on the way yet, for a sender who does not come whenever there is
+     * room. Only ever more, and never for good: the machine goes on adapting it. */
+    void (*make_room)(tti_port *port, tti_handle handle, int bytes);
 
     /* Optional. From here on the bytes of a stream go through filter, which is the port's and ends with the handle.
      * 0 or -errno: then the filter is still the caller's. */

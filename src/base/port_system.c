@@ -72,6 +72,17 @@ static void system_yield(tti_port *port)
     sched_yield();
 }
 
+/* A thread of the batch class gets its turns as others do, but waking up does not take the core from one of the ordinary class.
+ * System calls, because a C library may take the number for that of a process. */
+static bool system_stand_back(tti_port *port, bool back)
+{
+    const struct sched_param none = { .sched_priority = 0 };
+
+    (void)port;
+    return syscall(SYS_sched_getscheduler, 0) == (back ? SCHED_OTHER : SCHED_BATCH) &&
+           syscall(SYS_sched_setscheduler, 0, back ? SCHED_BATCH : SCHED_OTHER, &none) == 0;
+}
+
 /* FUTEX_WAIT_BITSET takes an absolute monotonic time. Not FUTEX_PRIVATE: the word may be shared. */
 static void system_wait_word(tti_port *port, const _Atomic uint32_t *word, uint32_t seen,
                              int64_t deadline_ns)
@@ -263,6 +274,7 @@ static const tti_port_ops system_ops = {
     .sleep_until = system_sleep_until,
     .random = system_random,
     .yield = system_yield,
+    .stand_back = system_stand_back,
     .wait_word = system_wait_word,
     .wake_word = system_wake_word,
     .resolve = tti_socket_resolve,
@@ -289,6 +301,7 @@ static const tti_port_ops system_ops = {
     .set_congestion = tti_socket_set_congestion,
     .stream_facts = tti_socket_stream_facts,
     .let_wait = tti_socket_let_wait,
+    .make_room = tti_socket_make_room,
     .attach_filter = system_attach_filter,
     .life_create = system_life_create,
 };

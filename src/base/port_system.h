@@ -25,6 +25,7 @@ int64_t tti_socket_recv_fds(tti_port *port, tti_handle handle, void *out, size_t
 tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const char *name);
 int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
 void tti_socket_let_wait(tti_port *port, tti_handle handle);
+void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes);
 int tti_socket_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
 /** The user at the other end of a TCP connection whose other end is on this host, too. 0 or -errno. */
 int tti_socket_peer_user(int fd, int64_t *uid_out);

@@ -11,6 +11,10 @@
 #include <sys/socket.h>
 #include <tutti/private.h>
 
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK 72 /* headers that are older than it; its number on all machines that we build for */
+#endif
+
 enum { NAMES_MAX = 256 };
 
 /* The first line of a file of the kernel's, or "". */
@@ -75,4 +79,19 @@ void tti_socket_let_wait(tti_port *port, tti_handle handle)
 
     (void)port;
     setsockopt(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
+}
+
+/* A send buffer is made a few times as large as what is on the way, which between neighbours is less than a millisecond's worth.
+ * Who asks for another size ends that, unless it is unlocked again (Linux 5.14); where it cannot be, it stays as it is. */
+void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes)
+{
+    int       locks, have;
+    socklen_t size = sizeof locks;
+
+    (void)port;
+    if (getsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, &size) != 0 ||
+        getsockopt(handle, SOL_SOCKET, SO_SNDBUF, &have, &size) != 0 || have / 2 >= bytes)
+        return;
+    setsockopt(handle, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, sizeof locks);
 }

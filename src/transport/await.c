@@ -16,6 +16,10 @@
  *         true. Where cores are shared poll follows after a fifth of a millisecond: whoever sleeps before that is late by his
  *         waking up, which the sender of the message pays for. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
  *         same.
+ * Beside  A call beside what the program computes sleeps whenever nothing moves, and does not take the core when it wakes up: it
+ *         comes when the program has had its turn, to find some hundred KiB at a time, where it would be woken for every few segments. What costs
+ *         the program is less the bytes than how often its caches are taken from it. Links keep enough in the socket
+ *         for the link to have something to do meanwhile (tcp_link.c).
  * Any     Who has many under way waits for one of them, whose lane is looked at first, or until the count of those that
  *         have ended is another than he saw. It changes after a request is marked, and both under the lock: so
  *         whoever reads the count, then looks at his requests, then waits, misses none.
@@ -431,14 +435,17 @@ bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_
 {
     tti_messenger *m = request->messenger;
     patience       p = { .began_ns = 1, .deadline_ns = deadline_ns, .any = true, .seen = seen, .lies_down = in_background };
-    bool           in_time;
+    bool           stands_back, in_time;
 
     if (tti_request_ended(request))
         return true;
+    stands_back = in_background && m->port->ops->stand_back != NULL && m->port->ops->stand_back(m->port, true);
     tti_lock(&m->lock);
     tti_count_call(m);
     in_time = wait_for(m, request, &p);
     tti_unlock(&m->lock);
+    if (stands_back)
+        (void)m->port->ops->stand_back(m->port, false);
     return in_time;
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/private.h>
@@ -692,6 +693,67 @@ static int poll_slowly(tti_port *port, tti_poll *set, int n, int64_t deadline_ns
     if (ready == 0)
         atomic_fetch_add(&n_unrung, 1);
     return ready;
+}
+
+/* ---- a wait beside what is computed ---- */
+
+static _Atomic int n_polls_back, n_polls_front; /* of ranks' own threads that wait, asleep, standing back or not */
+static _Thread_local bool is_watched;
+
+static int poll_watched(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    (void)port;
+    if (is_watched)
+        atomic_fetch_add(syscall(SYS_sched_getscheduler, 0) == SCHED_BATCH ? &n_polls_back : &n_polls_front, 1);
+    return tti_port_system()->ops->poll(tti_port_system(), set, n, deadline_ns);
+}
+
+/* Until rank 0 sleeps, as many times as were seen so far not counted. */
+static void await_more(rank_ctx *ctx, const _Atomic int *n, int seen)
+{
+    while (atomic_load(n) <= seen && tti_now_ns() < ctx->deadline_ns)
+        sched_yield();
+    CHECK(ctx, atomic_load(n) > seen);
+}
+
+static void body_beside(rank_ctx *ctx)
+{
+    const bool   back = true;
+    int          value = 7, got = 0, n_back;
+    tti_request *request;
+
+    if (ctx->rank == 1) {
+        await_more(ctx, &n_polls_back, 0);
+        CHECK(ctx, do_send(ctx, 0, 0, &value, sizeof value) == TUTTI_OK);
+        await_more(ctx, &n_polls_front, 0);
+        CHECK(ctx, do_send(ctx, 0, 1, &value, sizeof value) == TUTTI_OK);
+        return;
+    }
+    is_watched = true;
+    request = begin(ctx, false, p2p, 1, 0, &got, sizeof got);
+    CHECK(ctx, tti_request_wait_any(request, tti_messenger_ended(ctx->messenger), ctx->deadline_ns, back));
+    CHECK(ctx, finish(ctx, request) == TUTTI_OK && got == value);
+    CHECK(ctx, syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER);
+    n_back = atomic_load(&n_polls_back);
+    request = begin(ctx, false, p2p, 1, 1, &got, sizeof got);
+    CHECK(ctx, tti_request_wait_any(request, tti_messenger_ended(ctx->messenger), ctx->deadline_ns, !back));
+    CHECK(ctx, finish(ctx, request) == TUTTI_OK && atomic_load(&n_polls_back) == n_back);
+    is_watched = false;
+}
+
+static void who_waits_beside_a_program_stands_back(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    if (!ops.stand_back(tti_port_system(), true))
+        skip(); /* these tests were started in another class */
+    (void)ops.stand_back(tti_port_system(), false);
+    ops.poll = poll_watched;
+    atomic_store(&n_polls_back, 0);
+    atomic_store(&n_polls_front, 0);
+    run_ranks_over(&port, 2, true, body_beside);
 }
 
 static void never_expires(void *context, int64_t waited_ns)
@@ -1662,6 +1724,7 @@ int main(void)
         cmocka_unit_test(ways_may_have_several_connections),
         cmocka_unit_test(ranks_that_count_on_other_numbers_are_named),
         cmocka_unit_test(too_many_connections_are_refused),
+        cmocka_unit_test(who_waits_beside_a_program_stands_back),
         cmocka_unit_test(who_sleeps_is_woken_by_other_threads),
         cmocka_unit_test(who_sleeps_on_a_link_closes_it),
         cmocka_unit_test(a_frame_may_go_in_pieces),

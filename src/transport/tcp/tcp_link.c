@@ -14,6 +14,7 @@
  *         piece of STRIPE_BYTES to each in turn; so both ends know without a word which socket has the next byte, and
  *         the order stays what it is. What is not read yet waits in the sockets, each of which has a window, and
  *         buffers, of its own: that is what more than one is good for.
+ * Room    The kernel takes more than is on the way, so that the link has something to do while its sender is not on a core: ROOM_BYTES.
  * True    What was read and not handed out is bounded by the buffer, and handed out before the socket is looked at again.
  *         Where it is not empty recv has something, so a drain leaves nothing in it but what it was told to leave.
  *         A look that is only answered changes nothing for those who sleep: poll tells what a socket has, not what is
@@ -34,6 +35,7 @@ enum {
     STRAIGHT_MIN = 8 << 10,
     LITTLE_AHEAD = 2 << 10, /* between large messages */
     SMALL_ROW = 4,          /* a frame and a payload are two pieces */
+    ROOM_BYTES = 1 << 20,   /* some milliseconds of a link of 1 Gb/s: a turn of whoever has the core */
 };
 
 typedef struct tcp_link {
@@ -278,6 +280,15 @@ static const tti_link_ops tcp_ops = {
     .is_cut = tcp_is_cut,
 };
 
+/* Who computes reads nothing for long, and sends nothing until he has had his turn of the core. */
+static void let_rest(tti_port *port, tti_handle stream)
+{
+    if (port->ops->let_wait != NULL)
+        port->ops->let_wait(port, stream);
+    if (port->ops->make_room != NULL)
+        port->ops->make_room(port, stream, ROOM_BYTES);
+}
+
 tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_streams, int peer_rank,
                                tti_link **link_out)
 {
@@ -292,8 +303,8 @@ tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_
     link->port = port;
     link->n_streams = n_streams;
     memcpy(link->streams, streams, (size_t)n_streams * sizeof *streams);
-    for (i = 0; i < n_streams && port->ops->let_wait != NULL; i++)
-        port->ops->let_wait(port, streams[i]); /* who computes for long reads nothing meanwhile */
+    for (i = 0; i < n_streams; i++)
+        let_rest(port, streams[i]);
     *link_out = &link->base;
     return TUTTI_OK;
 }
