@@ -21,6 +21,6 @@ typedef struct tti_addr_source {
 /** Of addr; its port does not count. */
 tti_addr_source tti_addr_source_of(const tti_addr *addr);
 /** Whether two are one source. */
-bool tti_addr_same_source(const tti_addr *a, const tti_addr *b);
+bool tti_same_source(const tti_addr_source *a, const tti_addr_source *b);
 
 #endif

@@ -45,14 +45,14 @@ typedef struct way {
 
 /* A stream that has come. */
 typedef struct comer {
-    tti_handle stream;
-    tti_addr   from;
-    int64_t    until_ns; /* a stranger goes then */
-    tti_hello  hello;
-    bool       sealed; /* it goes through TLS, whose handshake may be under way */
-    bool       known;
-    int        rank;
-    tti_buffer in;
+    tti_handle      stream;
+    tti_addr_source from;
+    int64_t         until_ns; /* a stranger goes then */
+    tti_hello       hello;
+    bool            sealed; /* it goes through TLS, whose handshake may be under way */
+    bool            known;
+    int             rank;
+    tti_buffer      in;
 } comer;
 
 struct tti_assembly {
@@ -382,7 +382,7 @@ static void begin_ways(tti_assembly *as, int64_t now_ns)
 
 /* ---- who comes ---- */
 
-static const tti_addr *stranger_at(const void *context, int i)
+static const tti_addr_source *stranger_at(const void *context, int i)
 {
     const tti_assembly *as = context;
 
@@ -399,7 +399,7 @@ static int count_strangers(const tti_assembly *as)
 }
 
 /* One more comes from there: a member that is pushed out for it comes again. */
-static void make_place(tti_assembly *as, const tti_addr *from)
+static void make_place(tti_assembly *as, const tti_addr_source *from)
 {
     const tti_strangers crowd = { .context = as, .n = as->n_comers, .stranger_at = stranger_at };
     const int       victim = count_strangers(as) >= STRANGERS_MAX ? tti_stranger_to_go(&crowd, as->port, from) : -1;
@@ -414,9 +414,10 @@ static void make_place(tti_assembly *as, const tti_addr *from)
 static void take_comer(tti_assembly *as, tti_handle stream, const tti_addr *from)
 {
     const tti_hello_config hello = hello_config(as, false, is_local(as, stream));
+    const tti_addr_source  source = tti_addr_source_of(from);
     comer                 *c = calloc(1, sizeof *c);
 
-    make_place(as, from);
+    make_place(as, &source);
     if (as->n_comers == as->max_comers) {
         comer **more = realloc(as->comers, (size_t)(as->max_comers + COMERS_MORE) * sizeof(comer *));
 
@@ -433,7 +434,7 @@ static void take_comer(tti_assembly *as, tti_handle stream, const tti_addr *from
         return;
     }
     c->stream = stream;
-    c->from = *from;
+    c->from = source;
     c->until_ns = tti_port_now(as->port) + STRANGER_NS;
     tti_hello_begin(&c->hello, as->port, &hello);
     as->comers[as->n_comers++] = c;

@@ -12,43 +12,49 @@
 #include "wire/strangers.h"
 
 #include <stddef.h>
-#include "base/addr_source.h"
 
 enum { DRAWS = 2 };
 
-/* The strangers from addr: how many, and the oldest. */
-static int count_from(const tti_strangers *crowd, const tti_addr *addr, int *oldest_out)
+/* The strangers from one source: how many, and the oldest. */
+typedef struct tally {
+    const tti_addr_source *source;
+    int                    n, oldest;
+} tally;
+
+/* All in one pass: a flood has this done for each of its connections. */
+static void count(const tti_strangers *crowd, tally *tallies, int n_tallies)
 {
-    int i, n = 0;
+    int i, k;
 
     for (i = crowd->n - 1; i >= 0; i--) {
-        const tti_addr *from = crowd->stranger_at(crowd->context, i);
+        const tti_addr_source *from = crowd->stranger_at(crowd->context, i);
 
-        if (from == NULL || !tti_addr_same_source(from, addr))
-            continue;
-        *oldest_out = i;
-        n++;
+        for (k = 0; from != NULL && k < n_tallies; k++)
+            if (tti_same_source(tallies[k].source, from)) {
+                tallies[k].oldest = i;
+                tallies[k].n++;
+            }
     }
-    return n;
 }
 
-int tti_stranger_to_go(const tti_strangers *crowd, tti_port *port, const tti_addr *addr)
+int tti_stranger_to_go(const tti_strangers *crowd, tti_port *port, const tti_addr_source *from)
 {
-    int      victim = -1, oldest = -1, turn;
-    int      most = count_from(crowd, addr, &victim);
+    tally    tallies[1 + DRAWS] = { { .source = from, .oldest = -1 } };
+    int      n = 1, most = 0, i;
     uint32_t dice[DRAWS];
 
     if (crowd->n == 0)
         return -1;
     port->ops->random(port, dice, sizeof dice);
-    for (turn = 0; turn < DRAWS; turn++) {
-        const tti_addr *drawn = crowd->stranger_at(crowd->context, (int)(dice[turn] % (uint32_t)crowd->n));
-        const int       n = drawn != NULL ? count_from(crowd, drawn, &oldest) : 0;
+    for (i = 0; i < DRAWS; i++) {
+        const tti_addr_source *drawn = crowd->stranger_at(crowd->context, (int)(dice[i] % (uint32_t)crowd->n));
 
-        if (n <= most)
-            continue;
-        most = n;
-        victim = oldest;
+        if (drawn != NULL)
+            tallies[n++] = (tally){ .source = drawn, .oldest = -1 };
     }
-    return victim;
+    count(crowd, tallies, n);
+    for (i = 1; i < n; i++)
+        if (tallies[i].n > tallies[most].n)
+            most = i;
+    return tallies[most].oldest;
 }

@@ -12,9 +12,9 @@
 enum { LINE = 64, FLOOD = 9, MEMBER = 1, KNOWN = 0 };
 
 typedef struct line {
-    int      n;
-    int      who[LINE];
-    tti_addr addrs[10];
+    int             n;
+    int             who[LINE];
+    tti_addr_source sources[10];
 } line;
 
 static uint32_t dice = 1;
@@ -34,11 +34,11 @@ static void roll(tti_port *port, void *out, size_t bytes)
 static const tti_port_ops ops = { .name = "dice", .random = roll };
 static tti_port           port = { &ops };
 
-static const tti_addr *stranger_at(const void *context, int i)
+static const tti_addr_source *stranger_at(const void *context, int i)
 {
     const line *l = context;
 
-    return l->who[i] == KNOWN ? NULL : &l->addrs[l->who[i]];
+    return l->who[i] == KNOWN ? NULL : &l->sources[l->who[i]];
 }
 
 static line line_of(int n, int who)
@@ -47,7 +47,7 @@ static line line_of(int n, int who)
     int  i;
 
     for (i = 0; i < 10; i++)
-        l.addrs[i] = (tti_addr){ .family = TTI_ADDR_IP4, .ip = { 10, 0, 0, (uint8_t)i }, .port = (uint16_t)i };
+        l.sources[i] = tti_addr_source_of(&(tti_addr){ .family = TTI_ADDR_IP4, .ip = { 10, 0, 0, (uint8_t)i }, .port = (uint16_t)i });
     for (i = 0; i < n; i++)
         l.who[i] = who;
     return l;
@@ -57,7 +57,7 @@ static int victim_for(const line *l, int comer)
 {
     const tti_strangers crowd = { .context = l, .n = l->n, .stranger_at = stranger_at };
 
-    return tti_stranger_to_go(&crowd, &port, &l->addrs[comer]);
+    return tti_stranger_to_go(&crowd, &port, &l->sources[comer]);
 }
 
 static void a_flood_drops_its_own(void **state)

@@ -75,21 +75,22 @@ typedef enum meeting_state { REST, CONNECT, SHAKE, HELD, SHUT /* for the watch, 
 
 /* One connection on its way. */
 typedef struct meeting {
-    meeting_state state;
-    bool          ours;
-    int           rank; /* ANYBODY until an accepted one has proved itself */
-    int           stripe; /* 0: the one that a way begins with */
-    tti_handle    stream;
-    bool          sealed;   /* it goes through TLS, whose handshake may be under way */
-    int64_t       until_ns; /* an accepted one that has not proved itself by then goes */
-    tti_addr      addr;     /* ours: where to; else from where */
-    int           tries;    /* ours: that ended before they were welcomed */
-    int64_t       word_ns;  /* ours: when to say that nobody answers */
-    int64_t       again_ns; /* ours, while it connects or rests: when to begin anew; SHUT: when to look again whether to tell it */
-    int           looks;    /* so often was that done */
-    int64_t       over_ns;  /* and when it has failed */
-    int64_t       no_way_ns; /* the same where there is no way; TTI_FOREVER: none was missing yet */
-    tti_handshake shake;
+    meeting_state   state;
+    bool            ours;
+    int             rank; /* ANYBODY until an accepted one has proved itself */
+    int             stripe; /* 0: the one that a way begins with */
+    tti_handle      stream;
+    bool            sealed;   /* it goes through TLS, whose handshake may be under way */
+    int64_t         until_ns; /* an accepted one that has not proved itself by then goes */
+    tti_addr        addr;     /* ours: where to; else from where */
+    tti_addr_source source; /* of that, where it is not ours */
+    int             tries;    /* ours: that ended before they were welcomed */
+    int64_t         word_ns;  /* ours: when to say that nobody answers */
+    int64_t         again_ns; /* ours, while it connects or rests: when to begin anew; SHUT: when to look again whether to tell it */
+    int             looks;    /* so often was that done */
+    int64_t         over_ns;  /* and when it has failed */
+    int64_t         no_way_ns; /* the same where there is no way; TTI_FOREVER: none was missing yet */
+    tti_handshake   shake;
 } meeting;
 
 /* A way of several connections, of which the first is there. */
@@ -810,18 +811,18 @@ static bool is_stranger(const meeting *m)
     return !m->ours && m->rank == ANYBODY && m->state == SHAKE;
 }
 
-static const tti_addr *stranger_at(const void *context, int i)
+static const tti_addr_source *stranger_at(const void *context, int i)
 {
     const tti_greeter *g = context;
 
-    return is_stranger(g->list[i]) ? &g->list[i]->addr : NULL;
+    return is_stranger(g->list[i]) ? &g->list[i]->source : NULL;
 }
 
-/* Too many are under way, and one more comes from addr. */
-static void make_place(tti_greeter *g, const tti_addr *addr)
+/* Too many are under way, and one more comes from there. */
+static void make_place(tti_greeter *g, const tti_addr_source *from)
 {
     const tti_strangers crowd = { .context = g, .n = g->n, .stranger_at = stranger_at };
-    const int       victim = tti_stranger_to_go(&crowd, g->config.port, addr);
+    const int       victim = tti_stranger_to_go(&crowd, g->config.port, from);
 
     if (victim < 0)
         return;
@@ -850,8 +851,10 @@ static void accept_all(tti_greeter *g)
     int        n;
 
     for (n = 0; n < TTI_STRANGERS_ACCEPTS_MAX && (stream = port->ops->accept(port, g->config.listener, &from)) >= 0; n++) {
+        const tti_addr_source source = tti_addr_source_of(&from);
+
         if (is_crowded(g)) {
-            make_place(g, &from);
+            make_place(g, &source);
             forget_ended(g);
         }
         m = add_meeting(g, stream, ANYBODY, 0);
@@ -860,6 +863,7 @@ static void accept_all(tti_greeter *g)
             return;
         }
         m->addr = from;
+        m->source = source;
         if (tti_secret_check_user(g->config.secret, port, stream, "a process at this rank's port") == TUTTI_OK) {
             begin_shake(g, m);
             continue;
