@@ -349,6 +349,7 @@ def assembly():
         yield "gone" + name, u8(flags) + comes(0, 1) + waits(6) + manner(0, 1) + reaches(0) + waits(3) + message(0) + waits(3) + ends(0) + waits(3) + sends(0)
     yield "breaks_when_sent_to", u8(0xd << 2) + sends(0) + sends(0) + sends(2) + waits(9)
     yield "too_many", u8(0) + comes(0, 1, 1) * 90 + waits(3) + waits(1, 31)
+    yield "crowds", u8(0) + comes(7, 1, 1) * 3 + waits(9) + comes(2) + comes(7, 0, 1) * 2 + comes(3, 1) + waits(9) + message(0) + waits(4, 31)
     yield "no_files", u8(0) + short_of_files + comes(0) + comes(2, 1) + waits(8)
     yield "strange_ways", u8(0xd << 2) + manner(0, 4) + manner(2, 4) + waits(3) + says(0, bytes(104)) + says(1, b"TUTI") + waits(3) + ends(0) + waits(4, 3)
 

@@ -4,7 +4,8 @@
  *
  * How     The input is one to three files. Its first byte says which of them are of a process that lived when they were written, how
  *         that one was, or is, and whether they are looked at as files, or as recorders of a job that runs, of whose processes the
- *         tools then ask /proc.
+ *         tools then ask /proc. The files are known to the kernel as little as their
+ *         descriptors (fuzz/descriptors.h), and what /proc says of a process that lives is asked for once.
  * Holds   What is written is JSON; whom somebody waits for is a rank of the job. */
 #include "fuzz/fuzz.h"
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 #include <jansson.h>
 #include "base/machine.h"
+#include "fuzz/descriptors.h"
 #include "recorder/find.h"
 #include "../tools/hang.h"
 #include "../tools/trace.h"
@@ -77,7 +79,7 @@ int process_find(const char *run_id, pid_t *pids, int *ranks, int max)
 /* ---- the files ---- */
 
 typedef struct files {
-    char  names[FILES_MAX][64];
+    char  names[FILES_MAX][TT_FD_PATH_BYTES];
     char *list[FILES_MAX];
     int   fds[FILES_MAX];
     int   n;
@@ -94,9 +96,13 @@ static void tell_state(tutti_recorder_head *head)
 
 /* A process that lives here. */
 typedef struct living {
-    int64_t  pid;
+    int64_t  pid, seen_here;
     uint64_t began;
+    char     state;
 } living;
+
+int64_t __real_tti_process_seen_here(int64_t inner, uint64_t began, char *state_out);
+int64_t __wrap_tti_process_seen_here(int64_t inner, uint64_t began, char *state_out);
 
 /* This one, who started it, and the first of all, one for each file: what /proc says of them is asked for once. */
 static const living *living_of(int file)
@@ -110,10 +116,25 @@ static const living *living_of(int file)
         all[0].pid = getpid();
         all[1].pid = getppid();
         all[2].pid = 1;
-        for (i = 0; i < FILES_MAX; i++)
+        for (i = 0; i < FILES_MAX; i++) {
             all[i].began = tti_process_began((pid_t)all[i].pid);
+            all[i].seen_here = __real_tti_process_seen_here(all[i].pid, all[i].began, &all[i].state);
+        }
     }
     return &all[file];
+}
+
+/* In place of recorder/find.c's. */
+int64_t __wrap_tti_process_seen_here(int64_t inner, uint64_t began, char *state_out)
+{
+    int i;
+
+    for (i = 0; i < FILES_MAX; i++)
+        if (living_of(i)->pid == inner && living_of(i)->began == began) {
+            *state_out = living_of(i)->state;
+            return living_of(i)->seen_here;
+        }
+    return __real_tti_process_seen_here(inner, began, state_out);
 }
 
 /* Have it be one of those; the file is memory then, as a recorder is, and its process is looked for. */
@@ -144,14 +165,13 @@ static void change_head(uint8_t *data, size_t size, int file, bool alive)
 static void add_file(files *f, const uint8_t *data, size_t size)
 {
     const bool alive = (how.alive >> f->n & 1) != 0;
-    const int  fd = memfd_create("dump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     uint8_t   *copy = tt_copy(data, size);
+    int        fd;
 
     change_head(copy, size, f->n, alive);
-    TT_MUST(fd >= 0 && write(fd, copy, size) == (ssize_t)size);
-    TT_MUST(!alive || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    fd = tt_fd_memory(copy, size, alive ? F_SEAL_SHRINK : 0);
     free(copy);
-    snprintf(f->names[f->n], sizeof f->names[0], "/proc/self/fd/%d", fd);
+    tt_fd_path(fd, f->names[f->n]);
     f->list[f->n] = f->names[f->n];
     f->fds[f->n++] = fd;
 }
@@ -288,5 +308,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (f.n > 0)
         run(&f);
     close_files(&f);
+    TT_MUST(tt_fds_open() == 0);
     return 0;
 }

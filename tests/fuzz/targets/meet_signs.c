@@ -4,19 +4,20 @@
  *
  * How     One end is real, the office or a member that visits it; the port plays the others. They answer as they should, with
  *         descriptors of real heaps, until the input says otherwise: another notice, other ranks, other descriptors, fewer of them, the
- *         end of a stream. A visitor hears what the input says from the beginning.
+ *         end of a stream. A visitor hears what the input says from the beginning. What is handed over are descriptors that the kernel
+ *         knows nothing of (fuzz/descriptors.h), open on what the heaps are.
  * Holds   It comes to an end; every descriptor that was handed over is closed, once; a member that was taken over has a heap
  *         with its token. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "fuzz/descriptors.h"
 #include "transport/meet.h"
 
-enum { SIGNS = 4, PORTION = TTI_FDS_MAX / SIGNS, FEW = 4, MANY = PORTION + 4, FDS = 1024, STREAMS = 5000, NOTICES_MAX = 4000 };
+enum { SIGNS = 4, PORTION = TTI_FDS_MAX / SIGNS, FEW = 4, MANY = PORTION + 4, STREAMS = 5000, NOTICES_MAX = 4000 };
 
 /* As meet_signs.c has it: both ends are one version. */
 typedef struct notice {
@@ -43,7 +44,6 @@ static stage     s;
 static tti_heap *heaps[MANY];
 static int       nothing = -1; /* a descriptor of /dev/null */
 static int       plain = -1;   /* of memory that is no heap */
-static int       lowest, highest; /* what an input opens lies between: below are those that stay */
 
 static void make_once(void)
 {
@@ -59,22 +59,6 @@ static void make_once(void)
     plain = memfd_create("plain", MFD_CLOEXEC);
     nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     TT_MUST(plain >= 0 && nothing >= 0);
-    for (r = 0; r < FDS; r++)
-        lowest = fcntl(r, F_GETFD) >= 0 ? r + 1 : lowest;
-}
-
-/* An input leaves none open. The kernel is asked for all of them at once: one call for each would take most of an input's time. */
-static bool all_closed(void)
-{
-    static struct pollfd asked[FDS];
-    int                  i, n = 0;
-
-    for (i = lowest; i <= highest; i++)
-        asked[n++].fd = i;
-    TT_MUST(poll(asked, (nfds_t)n, 0) == n);
-    for (i = 0; i < n && asked[i].revents == POLLNVAL; i++)
-        continue;
-    return i == n;
 }
 
 /* ---- the port ---- */
@@ -94,7 +78,7 @@ static void port_sleep(tti_port *port, int64_t until_ns)
 static void port_close(tti_port *port, tti_handle handle)
 {
     (void)port;
-    if (handle >= 0 && handle < FDS)
+    if (handle >= 0 && (handle < STREAMS || handle >= TT_FD_FIRST))
         TT_MUST(close(handle) == 0); /* once */
 }
 
@@ -147,11 +131,8 @@ static int sign_of(int rank, uint8_t how)
 {
     const int from = how == 0 ? (rank >= 0 && rank < MANY ? tti_heap_fd(heaps[rank]) : plain)
                               : how % 3 == 0 ? nothing : how % 3 == 1 ? plain : tti_heap_fd(heaps[how % MANY]);
-    const int fd = fcntl(from, F_DUPFD_CLOEXEC, lowest);
 
-    TT_MUST(fd >= 0 && fd < FDS);
-    highest = fd > highest ? fd : highest;
-    return fd;
+    return tt_fd_like(from);
 }
 
 static int64_t hand_over(const notice *n, void *out, size_t bytes, int *fds, int max, int *n_fds_out, int n_signs, uint8_t how)
@@ -275,12 +256,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tutti_status st;
 
     make_once();
-    highest = 0;
     s.in = tt_input_of(data, size);
     open_stage((uint8_t)tt_take(&s.in, 1), size > 0 ? data[0] & 1 : 0);
     st = s.visits ? tti_office_visit(&s.mesh, STREAMS, 0, s.mesh.n_ranks, 60 * TTI_SECOND) : be_office();
     TT_MUST(st == TUTTI_OK || strlen(tutti_last_error()) > 0);
     close_stage();
-    TT_MUST(all_closed());
+    TT_MUST(tt_fds_open() == 0); /* an input leaves none */
     return 0;
 }
