@@ -217,14 +217,16 @@ static outcome shrink(const job *j, bool at_length)
                                 : failed("%d of %d memories were made smaller", shrunk, n);
 }
 
-/* A job of its own, for its numbers are spoiled. */
+/* Jobs of its own, for their numbers are spoiled; each run has other words, which SEED brings back. */
 static outcome scribble(const job *j, bool at_length)
 {
-    char  self[PATH_BYTES] = "", path[PATH_BYTES + 32];
+    char  self[PATH_BYTES] = "", path[PATH_BYTES + 32], worlds[16], seed[24];
     pid_t child;
     int   status = -1, null;
 
-    (void)j;
+    (void)at_length;
+    snprintf(worlds, sizeof worlds, "%d", j->n_worlds);
+    snprintf(seed, sizeof seed, "%lld", (long long)now_ms());
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || strrchr(self, '/') == NULL)
         return failed("cannot find the program beside this one");
     strrchr(self, '/')[1] = '\0';
@@ -234,13 +236,14 @@ static outcome scribble(const job *j, bool at_length)
         null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         dup2(null, STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
-        execl(path, path, "--rounds", at_length ? "200" : "2", (char *)NULL);
+        setenv("SEED", seed, 1);
+        execl(path, path, "--rounds", worlds, (char *)NULL);
         _exit(127);
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
         return failed("cannot run %.100s", path);
-    return status == 0 ? held("no rank died or hung, in %s worlds", at_length ? "200" : "2")
-                       : failed("it ended with status %x", (unsigned)status);
+    return status == 0 ? held("no rank died or hung, in %s worlds", worlds)
+                       : failed("it ended with status %x: SEED=%s hostile_memory_test --rounds %s", (unsigned)status, seed, worlds);
 }
 
 const attack file_attacks[] = {

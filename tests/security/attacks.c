@@ -2,12 +2,13 @@
  *
  * attacks.c - a table of attacks on a job in training, each with its outcome.
  *
- *   attacks --tutti PATH [--long] [--only TEXT]...
+ *   attacks --tutti PATH [--long] [--worlds N] [--only TEXT]...
  *
  * Goal    none of the attacks comes to anything, and the job finishes its training with the right numbers.
  * Method  a training under `tutti run`, ranks over TCP (job.c), goes on while one attack after the other is tried. Then it
  *         is told to stop, and a second one, which nobody attacks, makes as many steps: its parameters have the same bits.
- *         In short, each attack takes a second at most; --long does more of each, and those that take long. */
+ *         In short, each attack takes a second at most; --long does more of each, and those that take long. --worlds: in how many
+ *         memory is scribbled on, of which 200 may be too many at once: each run draws other words, so that parts add up. */
 #include "attacks.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ typedef struct settings {
     const char *only[TEXTS_MAX]; /* none: all */
     int         n_only;
     bool        at_length;
+    int         n_worlds; /* 0: as --long says */
 } settings;
 
 typedef struct tally {
@@ -92,7 +94,7 @@ static bool compare(const settings *s, int64_t took_ms, long steps, uint64_t sum
 
 static int attack_all(const settings *s)
 {
-    job      j = { .tutti = s->tutti, .self = s->self };
+    job      j = { .tutti = s->tutti, .self = s->self, .n_worlds = s->n_worlds > 0 ? s->n_worlds : s->at_length ? 200 : 2 };
     tally    t = { 0 };
     uint64_t sum = 0;
     long     steps = 0;
@@ -125,10 +127,12 @@ int main(int argc, char **argv)
             s.tutti = argv[++i];
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc && s.n_only < TEXTS_MAX)
             s.only[s.n_only++] = argv[++i];
+        else if (strcmp(argv[i], "--worlds") == 0 && i + 1 < argc)
+            s.n_worlds = atoi(argv[++i]);
         else if (strcmp(argv[i], "--long") == 0)
             s.at_length = true;
     if (s.tutti == NULL || readlink("/proc/self/exe", self, sizeof self - 1) < 0) {
-        fprintf(stderr, "usage: attacks --tutti PATH [--long] [--only TEXT]...\n");
+        fprintf(stderr, "usage: attacks --tutti PATH [--long] [--worlds N] [--only TEXT]...\n");
         return 2;
     }
     s.self = self;

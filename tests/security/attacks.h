@@ -21,6 +21,7 @@ typedef struct job {
     char     dir[PATH_BYTES]; /* private; job.c */
     const char *tutti, *self; /* programs, by absolute paths */
     bool     dumps; /* it runs in dir, and the kernel may write cores there */
+    int      n_worlds; /* beside it, that are scribbled on */
     pid_t    launcher;
     pid_t    ranks[RANKS];
     uint16_t store_port;
