@@ -4,11 +4,11 @@
 
 Of every file that is given: nothing is both written and run, the stack included; what the loader fills is closed before
 the program runs, and all of it is filled then; the code moves nothing in its text. Programs lie anywhere. Stacks are guarded,
-with --fortified calls into libc know the sizes of their buffers, and with --landing every exported function begins where an
-indirect call may land. What leaves no mark in a file, guards of large stack frames, is looked for in the commands
+with --fortified calls into libc know the sizes of their buffers, with --landing every exported function begins where an
+indirect call may land, and with --checked calls through pointers look at the type of what they reach. What leaves no mark in a file, guards of large stack frames, is looked for in the commands
 that compiled it.
 
-usage: hardening.py [--fortified] [--landing] [--commands compile_commands.json] FILE...
+usage: hardening.py [--fortified] [--landing] [--checked] [--commands compile_commands.json] FILE...
        hardening.py --self-test --cc CC
 """
 import argparse
@@ -58,7 +58,13 @@ def exported(path):
     return sorted(name for name in names if name.startswith("tutti_"))
 
 
-def wrong_in(path, fortified, landing):
+def checks_calls(path):
+    """Whether the linker has made the check of who may be called, and calls ask it."""
+    names = {line.split()[0] for line in run("nm", "--defined-only", "-P", str(path)).splitlines() if line}
+    return {"__cfi_check", "__cfi_slowpath"} <= names
+
+
+def wrong_in(path, fortified, landing, checked=False):
     """What is missing in a file."""
     wrong = []
     found = segments(path)
@@ -80,6 +86,8 @@ def wrong_in(path, fortified, landing):
         wrong.append("has no guarded stack")
     if fortified and not any(re.fullmatch(r"__\w+_chk", name) for name in needed - {"__stack_chk_fail"}):
         wrong.append("calls nothing of libc with the size of its buffer (_FORTIFY_SOURCE)")
+    if checked and not checks_calls(path):
+        wrong.append("calls through pointers whatever their type (TUTTI_CFI)")
     if landing:
         lost = [name for name in exported(path)[:20] if not lands(path, name)]
         if lost:
@@ -108,8 +116,8 @@ def self_test(cc):
         bare = pathlib.Path(folder, "bare")
         run(cc, "-O0", "-fno-stack-protector", "-no-pie", "-fno-pie", "-Wl,-z,norelro,-z,lazy,-z,execstack", str(source), "-o",
             str(bare))
-        found = " ".join(wrong_in(bare, True, False))
-        for part in ("run", "relro", "now", "PIE", "guarded", "FORTIFY"):
+        found = " ".join(wrong_in(bare, True, False, True))
+        for part in ("run", "relro", "now", "PIE", "guarded", "FORTIFY", "TUTTI_CFI"):
             if part not in found:
                 sys.exit(f"hardening: the self-test found nothing about '{part}': {found}")
     print("hardening: a program without any of it is found out")
@@ -119,6 +127,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fortified", action="store_true")
     parser.add_argument("--landing", action="store_true")
+    parser.add_argument("--checked", action="store_true")
     parser.add_argument("--commands")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--cc", default="cc")
@@ -128,7 +137,7 @@ def main():
         self_test(args.cc)
         return
     wrong = [f"{path.name} {what}" for path in args.files
-             for what in wrong_in(path, args.fortified, args.landing and ".so" in path.name)]
+             for what in wrong_in(path, args.fortified, args.landing and ".so" in path.name, args.checked)]
     if args.commands:
         wrong += wrong_commands(args.commands, args.fortified)
     for line in wrong:
