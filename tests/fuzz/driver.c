@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILES_MAX = 4096, FILE_MAX = 1 << 20, GROWS_MAX = 4096, LIMIT_S = 20, PATH_LIMIT = 4096 };
+enum { FILES_MAX = 1 << 15, FILE_MAX = 1 << 20, GROWS_MAX = 4096, LIMIT_S = 20, PATH_LIMIT = 4096 };
 
 typedef struct sample {
     uint8_t *data;

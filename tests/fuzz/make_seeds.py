@@ -435,6 +435,15 @@ def secret_file():
     yield "none_wanted", u8(4)
     yield "none_there", u8(16)
     yield "nonsense", u8(12) + digits
+    for place in range(4):
+        yield f"place_{place}", u8(64 | 32) + u8(place << 4) + digits
+    for tls in range(4):
+        for named in (0, 1, 3):
+            yield f"tls_{tls}_{named}", u8(64 | (32 if named else 16)) + u8(tls | named << 2) + digits
+    for whose in (0x00, 0x01, 0x80, 0xc0):
+        yield f"user_{whose:02x}", u8(64) + u8(whose)
+    yield "user_from_afar", u8(64) + u8(0x3f)
+    yield "user_none_wanted", u8(64 | 4) + u8(0)
 
 
 def msgpack():
