@@ -300,6 +300,11 @@ def joining():
     yield "damaged", u8(0x84) + u8(3) + claim(-1) + u8(1) + sized(b"no claim")
     yield "the_last_number", u8(0xc5) + u64((1 << 63) - 1) + u8(0x42) + u64((1 << 63) - 1) + claim(1)
     yield "no_number", u8(5) + sized(b"many")
+    for who in (0x02, 0x0c, 0x0e):
+        yield f"gone_{who:02x}", u8(who)
+        yield f"gone_{who:02x}_open", u8(0x84) + u8(0x85) + u8(0x22) + claim(99999999)[:-1] + u8(who)
+    yield "another_backend", u8(4) + sized(b"4 cpu:nccl") + u8(0x85)
+    yield "this_process", u8(0x84) + u8(0x22) + claim(2) + u8(0x85)
 
 
 def agreement():

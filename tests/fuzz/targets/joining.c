@@ -5,7 +5,7 @@
  * How     A store in this process is filled with the input: the latest number, sizes of worlds, who took which place: honest
  *         claims, changed ones, or whatever comes. No time is left to wait for anything. Then ranks join, one after the other, twice
  *         at the same time, while a launcher says that rank 0 has ended, and on a store that cannot compare; and say that they
- *         are through.
+ *         are through, while some are gone, which the last byte of the input says.
  * Holds   A number that is joined is positive, and told in all ways; a failure has words. */
 #include "fuzz/fuzz.h"
 
@@ -22,6 +22,7 @@
 enum { WORLD = 4, ENTRIES_MAX = 12, CLAIM_BYTES = 144 };
 
 static uint8_t dice;
+static uint8_t gone; /* a bit for each rank */
 
 static void roll(tti_port *port, void *out, size_t bytes)
 {
@@ -109,16 +110,26 @@ static int64_t try_join(tti_port *port, const tti_join *join)
     return n;
 }
 
-/* All of joining, and what follows it. */
-static void join_as(tutti_store *store, int rank)
+static bool is_gone(void *context, int rank)
 {
-    int64_t        number = 0, refused = 0;
-    const tti_join join = { .store = store, .rank = rank, .world_size = WORLD, .deadline_ns = 1, .rank0_serves = true,
-                            .number_out = &number, .refused_out = &refused };
-    const int64_t  n = try_join(tt_still_port(), &join);
-    bool           absent[WORLD];
+    (void)context;
+    TT_MUST(rank > 0 && rank < WORLD);
+    return (gone >> rank & 1) != 0;
+}
 
-    if (n > 0 && tti_generation_arrive(tt_still_port(), &join, n, NULL) != TUTTI_OK)
+/* All of joining, and what follows it. */
+static void join_as(tutti_store *store, int rank, const char *backends)
+{
+    tti_members    members = { .is_gone = is_gone };
+    int64_t        number = 0, refused = 0;
+    tti_join       join = { .store = store, .rank = rank, .world_size = WORLD, .deadline_ns = 1, .rank0_serves = true,
+                            .number_out = &number, .refused_out = &refused };
+    bool           absent[WORLD];
+    int64_t        n;
+
+    snprintf(join.backends, sizeof join.backends, "%s", backends);
+    n = try_join(tt_still_port(), &join);
+    if (n > 0 && tti_generation_arrive(tt_still_port(), &join, n, gone != 0 ? &members : NULL) != TUTTI_OK)
         TT_MUST(rank == 0 && strlen(tutti_last_error()) > 0);
     tti_generation_end(&join);
     tti_generation_absent(tt_still_port(), &join, n, absent);
@@ -158,7 +169,7 @@ static void join_while_rank_0_has_ended(tutti_store *store)
         tti_bulletin_post(bulletin, &ending);
     }
     tti_bulletin_heed(bulletin);
-    join_as(store, 1);
+    join_as(store, 1, "");
     tti_bulletin_heed(NULL);
 }
 
@@ -167,8 +178,8 @@ static void join_without_comparing(tutti_store *store)
     const tutti_store_ops whole = store->front->ops;
 
     store->front->ops.compare_set = NULL;
-    join_as(store, 0);
-    join_as(store, 1);
+    join_as(store, 0, "");
+    join_as(store, 1, "");
     store->front->ops = whole;
 }
 
@@ -179,12 +190,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int          n;
 
     dice = 0;
+    gone = size > 0 ? data[size - 1] : 0;
     TT_MUST(tutti_hash_store_open(&store) == TUTTI_OK);
     for (n = 0; n < ENTRIES_MAX && in.left > 0; n++)
         put_entry(store, &in);
-    join_as(store, 1);
-    join_as(store, 0);
-    join_as(store, 1);
+    (void)tti_generation_has_rank0(tt_still_port(), store, 1);
+    join_as(store, 1, "cpu:native");
+    join_as(store, 0, "cpu:native");
+    join_as(store, 1, "cpu:gloo");
     join_while_rank_0_has_ended(store);
     join_twice(store, 0);
     join_twice(store, 1);
