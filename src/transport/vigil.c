@@ -7,6 +7,7 @@
  *         difference.
  * How     bulletin   its launcher tells how a process has ended (watch/bulletin.h): that wakes who waits
  *         ended      without one, a tcp store tells that a process has ended (store/store_will.c): seen at the next look
+ *         known      who was in a world with it before sees its end there (watch/acquaintance.h): seen at the next look
  *         trouble    who gives up leaves its words on the board (trouble.h): seen at the next look
  *         A process that has ended is nobody's loss if it was through: it had left the last piece that anybody waits for. At
  *         an earlier piece nobody can be through while one is missing. So an ending counts
@@ -19,11 +20,13 @@
  * Fails   A board that does not answer says nothing against anybody. Of more endings than ENDED_MAX the store tells nothing. */
 #include "transport/vigil.h"
 
+#include <stdio.h>
 #include <tutti/private.h>
 #include "transport/trouble.h"
+#include "watch/acquaintance.h"
 #include "watch/bulletin.h"
 
-enum { ENDED_MAX = 64 };
+enum { ENDED_MAX = 64, KNOWN_WORDS_MAX = 512 };
 
 /* NULL: nobody tells. */
 static const tti_bulletin *heeded(const tti_vigil *vigil)
@@ -153,7 +156,16 @@ static bool get_list(const tti_vigil *vigil, list *out)
     return out->n > 0;
 }
 
-/* It may have given up: then its words are there, too. */
+/* Who has ended so may have given up: then its words are there, too. */
+static tutti_status fail_for(const tti_vigil *vigil, const char *who, const char *when)
+{
+    tti_fail(TUTTI_E_PEER,
+             "rank %d waits for the world of %d, which cannot be made: %s%s\n"
+             "  next: see what that process wrote; those that are left may try again without it",
+             vigil->rank, vigil->n_ranks, who, when);
+    return tti_trouble_explain(vigil->board, vigil->port, TUTTI_E_PEER);
+}
+
 static tutti_status look_at_store(tti_vigil *vigil, int awaited)
 {
     char       words[TTI_ENDING_TEXT_MAX];
@@ -162,9 +174,30 @@ static tutti_status look_at_store(tti_vigil *vigil, int awaited)
 
     if (!get_list(vigil, &l) || !find_loss(vigil, &vigil->stores, read_list, &l, awaited, &ending))
         return TUTTI_OK;
-    tti_fail(TUTTI_E_PEER, "rank %d waits for the world of %d, which cannot be made: %s before it joined", vigil->rank,
-             vigil->n_ranks, tti_ending_words(&ending, words));
-    return tti_trouble_explain(vigil->board, vigil->port, TUTTI_E_PEER);
+    return fail_for(vigil, tti_ending_words(&ending, words), " before it joined");
+}
+
+/* ---- what this process knows itself ------------------------------------------------------------------ */
+
+static bool read_known(const void *source, uint32_t i, tti_ending *out)
+{
+    const tti_acquaintance *known = source;
+
+    *out = (tti_ending){ .version = TTI_ENDING_VERSION };
+    return known->read(known->context, i, &out->rank);
+}
+
+static tutti_status look_at_known(tti_vigil *vigil, int awaited)
+{
+    const tti_acquaintance *known = tti_acquaintance_heeded();
+    char                    words[KNOWN_WORDS_MAX];
+    tti_ending              ending;
+
+    if (known == NULL || !find_loss(vigil, &vigil->known, read_known, known, awaited, &ending))
+        return TUTTI_OK;
+    if (!known->words(known->context, ending.rank, words, sizeof words))
+        snprintf(words, sizeof words, "rank %d has ended", ending.rank);
+    return fail_for(vigil, words, "");
 }
 
 /* ---- what others tell -------------------------------------------------------------------------------- */
@@ -185,6 +218,8 @@ tutti_status tti_vigil_look(tti_vigil *vigil, int rank)
 
     if (st == TUTTI_OK)
         st = look_at_store(vigil, rank);
+    if (st == TUTTI_OK)
+        st = look_at_known(vigil, rank);
     return st == TUTTI_OK ? look_for_trouble(vigil, rank) : st;
 }
 

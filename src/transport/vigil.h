@@ -22,7 +22,7 @@ typedef struct tti_vigil {
     bool             is_last;     /* nobody is waited for behind them: who has left one may be through, and end */
     int64_t          deadline_ns; /* of the wait */
 
-    tti_endings launchers, stores;
+    tti_endings launchers, stores, known;
 } tti_vigil;
 
 /** From here on waits of this thread on the board end early, as time-outs, when a launcher tells of an ending. */

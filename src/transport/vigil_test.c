@@ -14,6 +14,7 @@
 #include <tutti/private.h>
 #include "transport/trouble.h"
 #include "transport/vigil.h"
+#include "watch/acquaintance.h"
 #include "watch/bulletin.h"
 
 enum { RANKS = 4, AWAITED = 1, VICTIM = 3, KEYS_MAX = 8 };
@@ -202,6 +203,41 @@ static void who_ended_behind_the_last_piece_is_nobodys_loss(void **state)
     expect_look(s, AWAITED, TUTTI_E_PEER, "rank 2 (");
 }
 
+/* ---- those who are known from before ---- */
+
+static bool read_victim(void *context, uint32_t i, int *rank_out)
+{
+    *rank_out = VICTIM;
+    return i == 0 && *(bool *)context;
+}
+
+static bool describe_victim(void *context, int rank, char *out, size_t bytes)
+{
+    (void)context;
+    snprintf(out, bytes, "rank %d (host 'n1', pid 4713) was ended by signal 9", rank);
+    return true;
+}
+
+/* As with what a launcher says: a piece that is missing counts, also another one's, but for the last. */
+static void an_acquaintance_that_ended_is_named(void **state)
+{
+    scene                 *s = *state;
+    bool                   ended = false;
+    const tti_acquaintance known = { .read = read_victim, .words = describe_victim, .context = &ended };
+
+    tti_acquaintance_heed(&known);
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+    ended = true;
+    expect_look(s, AWAITED, TUTTI_E_PEER, "cannot be made: rank 3 (host 'n1', pid 4713) was ended by signal 9");
+    s->vigil.known = (tti_endings){ .n = 0 };
+    leave_piece(s, VICTIM);
+    s->vigil.is_last = true;
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+    s->vigil.is_last = false;
+    expect_look(s, AWAITED, TUTTI_E_PEER, "rank 3 (");
+    tti_acquaintance_heed(NULL);
+}
+
 static void leave_trouble(scene *s, const char *words)
 {
     tti_fail(TUTTI_E_PEER, "%s", words);
@@ -309,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_ended_without_its_piece_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_ended_behind_its_piece_is_named_while_another_is_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_ended_behind_the_last_piece_is_nobodys_loss, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_acquaintance_that_ended_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_gave_up_has_said_why, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_given_up_for_goes_before_who_gave_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_signal_is_a_cause, set_up, tear_down),
