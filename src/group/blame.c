@@ -7,7 +7,9 @@
  * How     A launcher says why before it ends anybody, and waits until the launchers of other hosts know it (elastic/herald.c).
  *         So who loses a peer by it finds the reason in the bulletin, and puts it before what it has seen.
  * True    Costs a load, and only where a peer was lost. Without a launcher, or under --on-failure=keep, which ends nobody,
- *         words stay as they are; likewise where they name the process that failed first. */
+ *         words stay as they are; likewise where they name the process that failed first.
+ *         A world that followed on another one, smaller or larger, has its launcher's words, too (tti_world_succeed), but
+ *         ranks of its own: then whose rank is meant is said. */
 #include "group/group.h"
 
 #include <stdio.h>
@@ -34,7 +36,8 @@ tutti_status tti_group_blame(const tutti_group *group, tutti_status st)
         is_named(&first))
         return st;
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    return tti_fail(st, "%s%s; seen here: %s", tti_ending_words(&first, who),
+    return tti_fail(st, "%s%s%s; seen here: %s", tti_ending_words(&first, who),
+                    group->world->renumbered && first.rank >= 0 ? ", as its launcher counts ranks" : "",
                     (first.flags & TTI_ENDING_LAUNCHER) != 0 ? "" : ", and its launcher ends the others of that host because of it",
                     words);
 }

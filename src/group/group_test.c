@@ -5,13 +5,17 @@
  *         one on every thread.
  * Method  ranks as threads, and the process's world over an explicit store. */
 #include "fake_backend.h"
+#include "watch/bulletin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <tutti/debug.h>
+#include <tutti/private.h>
 #include <tutti/plugin/store.h>
 
 enum { LONG_MS = 30000, SHORT_MS = 50 };
@@ -596,10 +600,43 @@ static void test_a_breakpoint_raises_time_outs(void **state)
     unsetenv("TUTTI_DEBUGGER");
 }
 
+/* ---- what a launcher says ---- */
+
+/* A world that follows on another one hears the launcher as that did, and says that its ranks are others. */
+static void test_a_successor_hears_the_launcher(void **state)
+{
+    const tti_ending first = { .version = TTI_ENDING_VERSION, .flags = TTI_ENDING_FIRST, .rank = 2, .local = 2, .pid = 4712,
+                               .exit_code = 3, .host = "n1" };
+    tutti_group     *old = fake_world_of_one(LONG_MS), *next = fake_world_of_one(LONG_MS);
+    tti_bulletin    *launchers = NULL;
+    char             text[16];
+    int              fd = -1;
+
+    (void)state;
+    assert_int_equal(tti_bulletin_make(3, 3, &launchers, &fd), TUTTI_OK);
+    snprintf(text, sizeof text, "%d", fd);
+    setenv("TUTTI_LAUNCHER_FD", text, 1);
+    old->bulletin = tti_bulletin_open();
+    assert_non_null(old->bulletin);
+    tti_world_succeed(old, next);
+    assert_int_equal(tutti_destroy_process_group(old), TUTTI_OK);
+    assert_int_equal(tti_group_blame(next, tti_fail(TUTTI_E_PEER, "rank 0 is gone")), TUTTI_E_PEER);
+    assert_string_equal(tutti_last_error(), "rank 0 is gone"); /* nothing is known yet */
+    tti_bulletin_post(launchers, &first);
+    assert_int_equal(tti_group_blame(next, tti_fail(TUTTI_E_PEER, "rank 0 is gone")), TUTTI_E_PEER);
+    assert_true(said("rank 2 (host 'n1', pid 4712) ended with exit code 3, as its launcher counts ranks"));
+    assert_true(said("seen here: rank 0 is gone"));
+    assert_int_equal(tutti_destroy_process_group(next), TUTTI_OK);
+    unsetenv("TUTTI_LAUNCHER_FD");
+    tti_bulletin_close(launchers);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_numbering),
+        TEST(test_a_successor_hears_the_launcher),
         TEST(test_current_group),
         TEST(test_refused),
         TEST(test_missing_member),

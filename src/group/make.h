@@ -6,6 +6,7 @@
 #define TTI_GROUP_MAKE_H
 
 #include "group/group.h"
+#include "store/store.h"
 
 /** A group without stores and backend: free it with tti_group_free(). */
 tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out);
@@ -50,6 +51,13 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
 tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
                              const char *name, const char *key, tutti_store *root,
                              tutti_group **group_out);
+/** For those that wait for rank in the world that is being made with its keys in the folder key of root, should this process end
+ * meanwhile: the store tells them, if it can. NULL: it cannot. Take it back when the world is made, or will not be. */
+tti_store_will *tti_world_leave_will(tti_port *port, const tti_join *join, tutti_store *root, const char *key);
+/** The same under any key of a store: a tti_ending of this process. */
+tti_store_will *tti_world_leave_ending(tti_port *port, tutti_store *store, const char *key, int rank, int64_t deadline_ns);
+/** What it was left for has come to st, whose words stay. NULL is fine. */
+void tti_world_take_back_will(tti_port *port, tti_store_will *will, tutti_status st);
 /** A world that is being made, with its keys in folder "0" of root, cannot be, because of this thread's last error, which stays:
  * tell those that wait for others there. Within a second. */
 void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure);

@@ -18,6 +18,7 @@
 #include "backend/registry.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "watch/bulletin.h"
 
 enum { NAME_MAX_BYTES = 128 }; /* of tutti_init_options.group_name */
 
@@ -273,8 +274,14 @@ bool tti_group_calls_us(const tutti_group *group)
     return tti_hooks_inside() || (group->world == group && tti_callbacks_inside(group->runner));
 }
 
+/* The launcher's words go on: a page of its own for the successor, before anybody else sees it, as other threads may still read
+ * the old one's. */
 void tti_world_succeed(const tutti_group *old, tutti_group *successor)
 {
+    if (old->bulletin != NULL && successor->bulletin == NULL) {
+        successor->bulletin = tti_bulletin_open();
+        successor->renumbered = true;
+    }
     tti_recorder_succeed(&old->place, &successor->place);
     tti_lock(&process.lock);
     if (atomic_load(&process.world) == old)

@@ -23,8 +23,8 @@
 
 enum { FILES_A_RANK = 8, SPARE_FILES = 256 };
 
-/* Below that: where the members of a world look for each other, its name "0" and the backend of its memory (route.c). */
-#define WAITED_AT "0//cpu//"
+/* Below that, in a world's folder: where its members look for each other, in the backend of its memory (route.c). */
+#define WAITED_BELOW "//cpu//"
 
 _Static_assert((int)TTI_JOIN_BACKENDS_MAX == (int)TTI_DEVICE_MAP_TEXT, "what ranks tell of their backends is all of it");
 
@@ -238,27 +238,32 @@ static bool has_few_files(int n_ranks)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < (rlim_t)n_ranks * FILES_A_RANK + SPARE_FILES;
 }
 
-/* For those that wait for this rank, if it ends while they do. Without: they wait until their time is up. */
-static tti_store_will *leave_will(tti_port *port, const tti_join *join, tutti_store *root)
+tti_store_will *tti_world_leave_ending(tti_port *port, tutti_store *store, const char *key, int rank, int64_t deadline_ns)
 {
     const int64_t   until = tti_port_now(port) + TTI_SECOND;
-    tti_ending      ending = { .version = TTI_ENDING_VERSION, .flags = TTI_ENDING_UNKNOWN, .rank = join->rank,
-                               .local = join->rank };
+    tti_ending      ending = { .version = TTI_ENDING_VERSION, .flags = TTI_ENDING_UNKNOWN, .rank = rank, .local = rank };
     tti_store_will *will = NULL;
 
-    if (join->alone || join->world_size < 2 || has_few_files(join->world_size))
-        return NULL;
     ending.pid = port->ops->process != NULL ? port->ops->process(port) : getpid();
     if (gethostname(ending.host, sizeof ending.host - 1) != 0)
         snprintf(ending.host, sizeof ending.host, "?");
-    if (tti_store_will_leave(root, WAITED_AT TTI_ENDED_KEY, &ending, sizeof ending, until < join->deadline_ns ? until : join->deadline_ns,
-                             &will) != TUTTI_OK)
+    if (tti_store_will_leave(store, key, &ending, sizeof ending, until < deadline_ns ? until : deadline_ns, &will) != TUTTI_OK)
         tti_log(TTI_LOG_DEBUG, "no will is left: %s", tutti_last_error());
     return will;
 }
 
-/* This rank has met all others, or has said why not, with st. */
-static void take_back(tti_port *port, tti_store_will *will, tutti_status st)
+/* Without: those that wait for this rank wait until their time is up, unless something else tells them. */
+tti_store_will *tti_world_leave_will(tti_port *port, const tti_join *join, tutti_store *root, const char *key)
+{
+    char at[64];
+
+    if (join->alone || join->world_size < 2 || has_few_files(join->world_size))
+        return NULL;
+    snprintf(at, sizeof at, "%s" WAITED_BELOW TTI_ENDED_KEY, key);
+    return tti_world_leave_ending(port, root, at, join->rank, join->deadline_ns);
+}
+
+void tti_world_take_back_will(tti_port *port, tti_store_will *will, tutti_status st)
 {
     char words[TTI_GROUP_WORDS_MAX];
 
@@ -332,12 +337,12 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     if (st == TUTTI_OK)
         st = open_root(join, generation, &root);
     if (st == TUTTI_OK && bulletin == NULL)
-        will = leave_will(port, join, root);
+        will = tti_world_leave_will(port, join, root, "0");
     if (st == TUTTI_OK)
         st = tti_world_found(port, backing, join, name, "0", root, &world);
     if (st != TUTTI_OK && foreign && root != NULL)
         part(port, join, generation, root, st);
-    take_back(port, will, st);
+    tti_world_take_back_will(port, will, st);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation, &(tti_members){ is_gone, world });
     tti_bulletin_heed(NULL);
