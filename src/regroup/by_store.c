@@ -6,6 +6,7 @@
  * How     They meet below the old group's keys, in a folder with the digest of their ranks, and there in one that they
  *         number as worlds of a store are (rendezvous/generation.c): so a repeated attempt meets nothing of a failed one.
  * Fails   Whoever has another list does not come: the others run out of time, and name him. */
+#include "regroup/gathering.h"
 #include "regroup/successor.h"
 
 #include <stdio.h>
@@ -65,13 +66,17 @@ static tutti_status meet(tti_successor_plan *plan, tutti_store *place, tutti_gro
                           .timeout_ms = plan->timeout_ms, .deadline_ns = plan->deadline_ns, .number_out = &seen };
     char         key[32];
     char         words[TTI_GROUP_WORDS_MAX];
+    tti_gathering gathering = { .n = 0 };
     tutti_status st = tti_generation_join(port, &join, &number);
 
     snprintf(key, sizeof key, "%lld", (long long)number);
     if (st == TUTTI_OK)
         st = tutti_prefix_store_open(key, place, &plan->store);
     if (st == TUTTI_OK)
+        st = tti_gathering_begin(&gathering, port, &join, plan->store, "0", plan->old, plan->ranks, plan->n);
+    if (st == TUTTI_OK)
         st = tti_successor_make(plan, group_out);
+    tti_gathering_end(&gathering, st);
     tti_generation_end(&join);
     tutti_store_close(plan->store);
     if (st == TUTTI_OK)

@@ -6,9 +6,10 @@
  *         order of arrival. The result is a world of its own, with connections of its own, whose keys
  *         stand in the folder "merge" of that store; the groups that were merged stay as they are.
  * Fails   A number is never given back, so a store serves one merging: who comes when all have come is
- *         told so, and who does not come lets the others run out of time.
+ *         told so, and who does not come lets the others run out of time. Who has its number and ends does not, where the
+ *         store can tell (gathering.h).
  * Source  torch.distributed.ProcessGroup.merge_remote_group: counter, ranks and names are its. */
-#include "group/make.h"
+#include "regroup/gathering.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
     const tti_backing backing = tti_backing_like(group, opts);
     tti_port    *port = group->runner->port;
     char         name[TTI_GROUP_NAME_MAX + 8];
+    tti_gathering gathering = { .n = 0 };
     tutti_status st;
 
     join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);
@@ -59,8 +61,11 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
     st = tti_backing_check(&backing);
     if (st == TUTTI_OK)
         st = take_rank(&join);
+    if (st == TUTTI_OK) /* only the store tells of ends: in order of arrival nobody knows who is who */
+        st = tti_gathering_begin(&gathering, port, &join, store, "merge", NULL, NULL, 0);
     if (st == TUTTI_OK)
         st = tti_world_found(port, &backing, &join, name, "merge", store, group_out);
+    tti_gathering_end(&gathering, st);
     if (st == TUTTI_OK)
         (*group_out)->timed = opts->enable_timing;
     return st;

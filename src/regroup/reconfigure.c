@@ -8,13 +8,15 @@
  *         order on all of them, make the ranks. They meet in the folder "tutti/reconfigure/<uuid>" of
  *         the store that all joined with:
  *             "member/R"  who takes rank R, written once by compare_set: a uuid is used once
- *             "claimed"   a digest of all handles, written by the new rank 0; the others compare
+ *             "claimed"   a digest of all handles and who wrote it, which is whoever is first; the others compare, so that
+ *                         nobody is waited for
  *         Then a world is founded below that folder, beside the old one. When it is whole, it and the
  *         group change their insides, and it ends with the old ones.
  * True    Until that change nothing of the group is touched: whatever fails leaves it as it was.
- * Fails   A uuid whose members did not all come is used up.
+ * Fails   A uuid whose members did not all come is used up. A member that ends after it has come is not waited for, where the
+ *         store can tell (gathering.h).
  * Source  torch.distributed.ProcessGroup.reconfigure: options, checks and the claim are its. */
-#include "group/make.h"
+#include "regroup/gathering.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -197,32 +199,36 @@ static tutti_status digest_members(const members *m, char hex_out[TTI_DIGEST_MAX
     return st;
 }
 
-static tutti_status compare_with_rank0(const tti_join *join, const members *m, const char *ours)
+/* The first one's claim stays. Who finds another one tells those that wait for it. */
+static tutti_status compare(tti_port *port, const tti_join *join, const members *m, const char *digest)
 {
-    tutti_bytes  theirs = { 0 };
-    tutti_status st = tti_store_get_until(join->store, "claimed", join->deadline_ns, &theirs);
+    char         value[TTI_DIGEST_MAX + TTI_HANDLE_MAX + 1];
+    tutti_bytes  kept = { 0 };
+    const size_t n = strlen(digest);
+    tutti_status st;
 
-    if (st == TUTTI_OK && (theirs.size != strlen(ours) || memcmp(theirs.data, ours, theirs.size) != 0))
+    snprintf(value, sizeof value, "%s %s", digest, m->handles[m->rank]);
+    st = tti_store_compare_set_until(join->store, "claimed", "", 0, value, strlen(value), join->deadline_ns, &kept);
+    if (st == TUTTI_OK && (kept.size <= n || memcmp(kept.data, digest, n) != 0)) {
         st = tti_fail(TUTTI_E_MISMATCH,
-                      "%s: the new rank 0, '%s', was given other handles than this, rank %d\n"
+                      "%s: '%.*s' was given other handles than '%s', the new rank %d\n"
                       "  next: give all members the same handles in the same order",
-                      what, m->handles[0], m->rank);
-    tutti_bytes_free(&theirs);
+                      what, kept.size > n ? (int)(kept.size - n - 1) : 0,
+                      kept.size > n ? (const char *)kept.data + n + 1 : "", m->handles[m->rank], m->rank);
+        tti_world_tell_why(port, join->store, st);
+    }
+    tutti_bytes_free(&kept);
     return st;
 }
 
 static tutti_status agree(tti_port *port, const tti_join *join, const members *m, int64_t uuid)
 {
     char         digest[TTI_DIGEST_MAX];
-    bool         ours = false;
     tutti_status st = take_place(port, join, m, uuid);
 
     if (st == TUTTI_OK)
         st = digest_members(m, digest);
-    if (st != TUTTI_OK)
-        return st;
-    return m->rank == 0 ? claim(join, "claimed", digest, &ours)
-                        : compare_with_rank0(join, m, digest);
+    return st == TUTTI_OK ? compare(port, join, m, digest) : st;
 }
 
 /* ---- the change ---- */
@@ -282,6 +288,7 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
     tti_join     join = { .user_store = true, .rank = m->rank, .world_size = m->n,
                           .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : world->timeout_ms,
                           .generation = world->generation + 1 };
+    tti_gathering gathering = { .n = 0 };
     tutti_status st;
 
     join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);
@@ -290,11 +297,14 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
     st = tutti_prefix_store_open(prefix, world->root, &join.store);
     if (st != TUTTI_OK)
         return st;
-    st = agree(port, &join, m, opts->uuid);
+    st = tti_gathering_begin(&gathering, port, &join, join.store, "0", NULL, NULL, 0); /* handles say nothing of old ranks */
+    if (st == TUTTI_OK)
+        st = agree(port, &join, m, opts->uuid);
     if (st == TUTTI_OK)
         st = tti_world_found(port, &(tti_backing){ .like = world }, &join, world->name, "0", join.store, &fresh);
     if (st == TUTTI_E_TIMEOUT)
         st = name_the_missing(&join, m, opts->uuid);
+    tti_gathering_end(&gathering, st);
     if (st == TUTTI_OK)
         become(world, fresh);
     tutti_store_close(join.store);
