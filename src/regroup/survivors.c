@@ -276,8 +276,11 @@ static tutti_status name_the_gone(const council *c)
 
     for (r = 0; r < c->old->size; r++)
         if (chosen[r] && !tti_mesh_is_alive(c->mesh, c->ranks[r], words, sizeof words))
-            return tti_fail(TUTTI_E_PEER, "group '%s' cannot go on with all that were chosen: %s", c->old->name, words);
-    return tti_fail(TUTTI_E_PEER, "group '%s' cannot go on with all that were chosen", c->old->name);
+            return tti_fail(TUTTI_E_PEER,
+                            "group '%s' cannot go on with all that were chosen: %s\n  next: call tutti_shrink_group() again",
+                            c->old->name, words);
+    return tti_fail(TUTTI_E_PEER, "group '%s' cannot go on with all that were chosen\n  next: call tutti_shrink_group() again",
+                    c->old->name);
 }
 
 /* Every wait of this attempt is to end, on all that are chosen. */
