@@ -66,6 +66,7 @@ TUTTI_API tutti_status tutti_split_group_by_color(tutti_group *parent, int32_t c
  * @param opts   NULL: every default, which are group's time-out and backends
  *
  * @errors   TUTTI_E_ARG      no store, size below that of group, or all have come already
+ *           TUTTI_E_PEER     one that had come has ended, where store can tell, as a tcp store does; the text names it
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
  *           as tutti_create_process_group
  * @threads  any
@@ -147,8 +148,11 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
  * @errors   TUTTI_E_ARG          a bad name or number
  *           TUTTI_E_STATE        operations are under way; or the caller is a callback or a hook that group waits for
  *           TUTTI_E_UNSUPPORTED  group is no world
- *           TUTTI_E_TIMEOUT      fewer have asked, or one that did is gone; the text says how many, or which
- *           what the store or a broadcast on group fails with
+ *           TUTTI_E_MISMATCH     another member was given arguments that are wrong; the text says which rank, and why
+ *           TUTTI_E_REMOTE       another member cannot take part: operations are under way there; the text says the same
+ *           TUTTI_E_PEER         a member has ended, or a newcomer that had a place; the text names it
+ *           TUTTI_E_TIMEOUT      fewer have asked, or one did not come; the text says how many, or which
+ *           what the store or a collective on group fails with
  * @units    ms. The time-out of opts, else that of group, is for waiting for newcomers, for rank 0, and for making the
  *           world, and not for each of them
  * @threads  one, when no other thread is inside a call on group
@@ -164,7 +168,8 @@ TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, in
  * @param name       as the members'; NULL: "default"
  *
  * @errors   TUTTI_E_TIMEOUT  nobody let this process in
- *           TUTTI_E_PEER     nobody can any more: it is a replacement of `tutti run`, and all members have ended
+ *           TUTTI_E_PEER     nobody can any more: it is a replacement of `tutti run`, and all members have ended; or one that
+ *                            was to be in the new world has ended
  *           as tutti_create_process_group
  * @threads  any
  * @source   ours */
@@ -209,6 +214,7 @@ TUTTI_API const char *tutti_get_reconfigure_handle(const tutti_group *group);
  *           TUTTI_E_STATE        the uuid was used before; there are groups made from the world; or the
  *                                caller is a callback or a hook that it waits for
  *           TUTTI_E_MISMATCH     another member has other handles
+ *           TUTTI_E_PEER         a member that had come has ended, where the store can tell; the text names it
  *           TUTTI_E_TIMEOUT      a member did not come; the text names it
  *           TUTTI_E_UNSUPPORTED  group is no world
  *           what the store fails with

@@ -1,115 +1,176 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * grow.c - processes that have just been started come into a world that is at work.
+ * grow.c - processes that have just been started come into a world that is at work: what its members do.
  *
  * Why     After a failure a job wants to be as large as before, without starting those anew that live.
- * How     Both sides meet in the store that the world was found with, in the folder "tutti/grow/<name>":
- *             "asked"      counts those that came: each one's number
- *             "ask/T"      written by number T behind it: "<host> <number there>" of a replacement that a launcher started
- *             "admitted"   numbers up to this one have been let in, or tried
- *             "attempts"   counts the calls of tutti_grow_group()
- *             "place/T"    "<attempt> <rank> <size> <generation>": what number T is to be
- *         Rank 0 takes the next numbers, waits until they have asked, tells them their places, and tells the
- *         members through the group, whose order the call is in. Then all found a world in the folder of the attempt:
- *         members first, newcomers behind them in the order in which they asked.
- * True    Until the new world is whole the old one is as it was. A number is used once: a newcomer that dies after it asked
- *         costs one attempt.
- * Fails   Who does not come is named by the world's own words. A replacement that waits for a place looks at its launcher's
- *         bulletin: when all ranks have ended, and all replacements that were let in, nobody is left to let it in. */
-#include "group/make.h"
+ * How     First the members tell each other whether all of them can: one that cannot, for its arguments or for what it is at, would
+ *         be waited for. Then rank 0 takes the next numbers of those that have asked (admission.h), passes over those that
+ *         are gone, tells the others their places, waits until they are here, and tells the members through the group, whose
+ *         order the call is in. Then all found a world in the folder of the attempt: members first, newcomers behind them
+ *         in the order in which they asked.
+ * True    Until the new world is whole the old one is as it was. A number is used once: a newcomer that ends after it was given a
+ *         place costs one attempt.
+ *         Nothing is waited for that will not come: while rank 0 waits, it looks every LOOK_NS whether a member, or a newcomer
+ *         that has a place, has ended; then its words are left for those that have a place already. Members hear of
+ *         it from rank 0, or from the old world, where the broadcast fails.
+ * Fails   Who does not come is named by the world's own words.
+ *         A caller that is a callback of the world cannot talk in it, and so tells nobody that it refuses. */
+#include "regroup/admission.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/env.h"
-#include "rendezvous/url.h"
-#include "store/store.h"
 #include "watch/bulletin.h"
+#include "watch/trouble.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
 
-enum { KEY_MAX = 48, NAME_MAX_BYTES = 64, FIELDS = 3, PLACE_FIELDS = 4 };
+enum { KEY_MAX = TTI_ADMISSION_KEY_MAX };
 
-/* What all that found the new world know. */
-typedef struct admission {
-    tutti_store *folder; /* tutti/grow/<name> */
-    int64_t      attempt;
-    int          size;
-    uint32_t     generation;
-} admission;
+#define LOOK_NS (200 * TTI_MS)
 
-static tutti_status open_folder(const char *what, tutti_store *root, const char *name, tutti_store **folder_out)
+/* What one member tells all others, as bytes: the same machine type on all, as the rest of a group's is. */
+typedef struct verdict {
+    int64_t status; /* of the call on that member */
+    int64_t attempt;
+    int64_t size; /* of the new world; 0: nobody comes */
+    char    words[TTI_TROUBLE_WORDS_MAX];
+} verdict;
+
+/* ---- rank 0: who comes ---- */
+
+/* Those that are let in: numbers in the order in which they asked. */
+typedef struct list {
+    int64_t *numbers; /* [n] */
+    int      n;
+    int64_t  first, last; /* the numbers behind first that were looked at, up to last */
+} list;
+
+/* Whether the launcher says that number t, a replacement, has ended. */
+static bool launcher_knows(const tutti_group *group, const tti_admission *to, int64_t t, tti_ending *ending_out)
 {
-    const char *known = name != NULL ? name : "default";
-    char        prefix[NAME_MAX_BYTES + 16];
+    tutti_bytes place = { 0 };
+    char        key[KEY_MAX];
+    int         node, local;
+    bool        ended;
 
-    if (known[0] == '\0' || strnlen(known, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
-        return tti_fail(TUTTI_E_ARG, "%s: name is empty, or longer than %d bytes", what, NAME_MAX_BYTES);
-    snprintf(prefix, sizeof prefix, "tutti/grow/%s", known);
-    return tutti_prefix_store_open(prefix, root, folder_out);
+    if (group->bulletin == NULL)
+        return false;
+    snprintf(key, sizeof key, "ask/%" PRId64, t);
+    ended = tti_store_get_until(to->folder, key, tti_store_grace(to->folder), &place) == TUTTI_OK &&
+            sscanf(place.data, "%d %d", &node, &local) == 2 && tti_bulletin_find_at(group->bulletin, node, local, ending_out);
+    tutti_bytes_free(&place);
+    return ended;
 }
 
-/* Found the world of an attempt. */
-static tutti_status found(tti_port *port, const tti_backing *backing, tti_join *join, const admission *to,
-                          tutti_group **group_out)
-{
-    tutti_store *part = NULL;
-    char         key[KEY_MAX];
-    tutti_status st;
-
-    join->world_size = to->size;
-    snprintf(key, sizeof key, "%" PRId64, to->attempt);
-    st = tutti_prefix_store_open(key, to->folder, &part);
-    if (st == TUTTI_OK)
-        st = tti_world_found(port, backing, join, "0:grow", "0", part, group_out);
-    tutti_store_close(part);
-    return st;
-}
-
-/* ---- members ---- */
-
-/* How many to let in now: all that have asked, if n is 0. */
-static tutti_status await_newcomers(const admission *to, int64_t first, int64_t deadline_ns, int *n)
+/* The same of its last will, or of its own word; words_out: how. */
+static bool is_gone(const tutti_group *group, const tti_admission *to, int64_t t, char words_out[TTI_ENDING_TEXT_MAX])
 {
     char         key[KEY_MAX];
     const char  *one = key;
-    int64_t      asked = 0;
-    tutti_status st = tti_store_add_until(to->folder, "asked", 0, deadline_ns, &asked);
+    tutti_bytes  kept = { 0 };
+    tti_ending   ending = { .rank = -1 };
+    bool         there = false;
+    tutti_status st;
 
-    if (st != TUTTI_OK)
-        return st;
-    if (*n == 0)
-        *n = asked > first ? (int)(asked - first) : 0;
-    if (*n == 0)
-        return TUTTI_OK;
-    snprintf(key, sizeof key, "ask/%" PRId64, first + *n);
-    st = tti_store_wait_until(to->folder, &one, 1, deadline_ns);
-    if (st != TUTTI_E_TIMEOUT)
-        return st;
-    (void)tti_store_add_until(to->folder, "asked", 0, deadline_ns + TTI_SECOND, &asked);
-    return tti_fail(TUTTI_E_TIMEOUT, "grow_group: %" PRId64 " of %d newcomers have asked to come in\n"
-                                     "  next: check that they call tutti_join_group() with this store and name",
-                    asked > first ? asked - first : 0, *n);
+    snprintf(key, sizeof key, "gone/%" PRId64, t);
+    st = tti_store_check_until(to->folder, &one, 1, tti_store_grace(to->folder), &there);
+    if (st == TUTTI_OK && there)
+        st = tti_store_get_until(to->folder, key, tti_store_grace(to->folder), &kept);
+    there = st == TUTTI_OK && there;
+    if (there && kept.size >= sizeof ending) {
+        memcpy(&ending, kept.data, sizeof ending);
+        ending.host[sizeof ending.host - 1] = '\0';
+        snprintf(words_out, TTI_ENDING_TEXT_MAX, "(host '%.63s', pid %lld) has ended, or lost its way to the store,", ending.host,
+                 (long long)ending.pid);
+    } else if (there) {
+        snprintf(words_out, TTI_ENDING_TEXT_MAX, "has given up");
+    } else if ((there = launcher_knows(group, to, t, &ending))) {
+        char words[TTI_ENDING_TEXT_MAX];
+
+        snprintf(words_out, TTI_ENDING_TEXT_MAX, "is %.*s, as the launcher reports,", TTI_ENDING_TEXT_MAX - 40,
+                 tti_ending_words(&ending, words));
+    }
+    tutti_bytes_free(&kept);
+    return there;
 }
 
-/* Rank 0's: who comes in, and where; size 0: nobody. */
-static tutti_status admit(const tutti_group *group, admission *to, int n, int64_t deadline_ns)
+/* Wait for key of number t. TUTTI_OK with *gone_out: it comes no more, and words_out says why. */
+static tutti_status await_number(const tutti_group *group, tti_admission *to, const char *key, int64_t t, int64_t deadline_ns,
+                                 bool *gone_out, char words_out[TTI_ENDING_TEXT_MAX])
+{
+    tutti_status st;
+    int64_t      look_ns;
+
+    *gone_out = false;
+    do {
+        look_ns = tti_port_now(to->port) + LOOK_NS;
+        st = tti_store_wait_until(to->folder, &key, 1, look_ns < deadline_ns ? look_ns : deadline_ns);
+        if (st != TUTTI_E_TIMEOUT)
+            return st;
+        *gone_out = is_gone(group, to, t, words_out);
+        st = *gone_out ? TUTTI_OK : tti_members_check(group, "grow_group");
+    } while (st == TUTTI_OK && !*gone_out && tti_port_now(to->port) < deadline_ns);
+    return st == TUTTI_OK && !*gone_out ? TUTTI_E_TIMEOUT : st;
+}
+
+static tutti_status too_few(const tti_admission *to, const list *l, int wanted, int64_t deadline_ns)
+{
+    const int64_t n_gone = l->last - l->first - l->n;
+    int64_t       asked = 0;
+    char          gone[64] = "";
+
+    (void)tti_store_add_until(to->folder, "asked", 0, deadline_ns + TTI_SECOND, &asked);
+    asked = asked > l->first + n_gone ? asked - l->first - n_gone : 0;
+    if (n_gone > 0)
+        snprintf(gone, sizeof gone, ", and %" PRId64 " more that have are gone", n_gone);
+    return tti_fail(TUTTI_E_TIMEOUT, "grow_group: %" PRId64 " of %d newcomers have asked to come in%s\n"
+                                     "  next: check that they call tutti_join_group() with this store and name",
+                    asked, wanted, gone);
+}
+
+/* Choose n numbers behind first; all that have asked, if n is 0. */
+static tutti_status choose(const tutti_group *group, tti_admission *to, int n, int64_t deadline_ns, list *l)
+{
+    char         key[KEY_MAX], words[TTI_ENDING_TEXT_MAX];
+    int64_t      asked = 0;
+    bool         gone = false;
+    tutti_status st = tti_store_add_until(to->folder, "asked", 0, deadline_ns, &asked);
+    const bool   all = n == 0;
+
+    if (st == TUTTI_OK && all)
+        n = asked > l->first ? (int)(asked - l->first) : 0;
+    l->last = l->first;
+    l->numbers = calloc((size_t)n + 1, sizeof *l->numbers);
+    if (st == TUTTI_OK && l->numbers == NULL)
+        st = tti_fail(TUTTI_E_NOMEM, "no memory for %d newcomers", n);
+    while (st == TUTTI_OK && l->n < n && !(all && l->last == asked)) {
+        snprintf(key, sizeof key, "ask/%" PRId64, l->last + 1);
+        gone = is_gone(group, to, l->last + 1, words); /* it may have asked, and ended since */
+        if (!gone)
+            st = await_number(group, to, key, l->last + 1, deadline_ns, &gone, words);
+        if (st != TUTTI_OK)
+            break;
+        l->last++;
+        if (gone)
+            tti_log(TTI_LOG_INFO, "grow_group: newcomer %" PRId64 " %s before it was let in", l->last, words);
+        else
+            l->numbers[l->n++] = l->last;
+    }
+    return st == TUTTI_E_TIMEOUT ? too_few(to, l, n, deadline_ns) : st;
+}
+
+/* ---- rank 0: their places ---- */
+
+static tutti_status give_places(const tutti_group *group, tti_admission *to, const list *l, int64_t deadline_ns)
 {
     char         key[KEY_MAX], value[64];
-    int64_t      first = 0;
+    tutti_status st = TUTTI_OK;
     int          i;
-    tutti_status st = tti_store_add_until(to->folder, "admitted", 0, deadline_ns, &first);
 
-    if (st == TUTTI_OK)
-        st = await_newcomers(to, first, deadline_ns, &n);
-    if (st == TUTTI_OK && n > 0)
-        st = tti_store_add_until(to->folder, "attempts", 1, deadline_ns, &to->attempt);
-    if (st == TUTTI_OK && n > 0)
-        st = tti_store_add_until(to->folder, "admitted", n, deadline_ns, &first);
-    to->size = n > 0 ? group->size + n : 0;
-    for (i = 0; i < n && st == TUTTI_OK; i++) {
-        snprintf(key, sizeof key, "place/%" PRId64, first - n + 1 + i);
+    for (i = 0; i < l->n && st == TUTTI_OK; i++) {
+        snprintf(key, sizeof key, "place/%" PRId64, l->numbers[i]);
         snprintf(value, sizeof value, "%" PRId64 " %d %d %" PRIu32, to->attempt, group->size + i, to->size,
                  group->generation + 1);
         st = tti_store_set_until(to->folder, key, value, strlen(value), deadline_ns);
@@ -117,53 +178,159 @@ static tutti_status admit(const tutti_group *group, admission *to, int n, int64_
     return st;
 }
 
-/* Rank 0 may take as long as this call's time-out says, not the group's: nothing else is under way there. */
-static tutti_status broadcast_within(tutti_group *group, int64_t told[FIELDS], int64_t timeout_ms)
+static tutti_status await_all(const tutti_group *group, tti_admission *to, const list *l, int64_t deadline_ns)
 {
-    const int64_t before_ms = atomic_exchange(&group->timeout_ms, timeout_ms);
-    tutti_status  st = tutti_broadcast_in_group(TUTTI_SPAN(told, FIELDS), 0, group);
+    char         key[KEY_MAX], words[TTI_ENDING_TEXT_MAX];
+    bool         gone = false;
+    tutti_status st = TUTTI_OK;
+    int          i;
 
-    (void)atomic_compare_exchange_strong(&group->timeout_ms, &timeout_ms, before_ms); /* unless it was set meanwhile */
+    for (i = 0; i < l->n && st == TUTTI_OK; i++) {
+        snprintf(key, sizeof key, "here/%" PRId64, l->numbers[i]);
+        st = await_number(group, to, key, l->numbers[i], deadline_ns, &gone, words);
+        if (st == TUTTI_OK && gone)
+            st = tti_fail(TUTTI_E_PEER, "grow_group: newcomer %" PRId64 ", which was to be rank %d, %s before it came in\n"
+                                        "  next: call it again; a newcomer that failed has to ask anew", l->numbers[i],
+                          group->size + i, words);
+        else if (st == TUTTI_E_TIMEOUT)
+            st = tti_fail(st, "grow_group: newcomer %" PRId64 ", which was to be rank %d, has not come in\n"
+                              "  next: see whether its process is stopped", l->numbers[i], group->size + i);
+    }
     return st;
 }
 
-/* Rank 0 tells the others, also when it failed. */
-static tutti_status agree(tutti_group *group, admission *to, int n, int64_t timeout_ms, int64_t deadline_ns)
+static tutti_status let_in(tutti_group *group, tti_admission *to, const list *l, int64_t deadline_ns)
 {
-    int64_t      told[FIELDS] = { 0, 0, 0 };
-    char         words[TTI_GROUP_WORDS_MAX] = "";
-    tutti_status st = TUTTI_OK, told_st;
+    int64_t      admitted = 0;
+    tutti_status st = tti_store_add_until(to->folder, "attempts", 1, deadline_ns, &to->attempt);
 
-    if (group->rank == 0) {
-        st = admit(group, to, n, deadline_ns);
-        if (st != TUTTI_OK)
-            snprintf(words, sizeof words, "%s", tutti_last_error());
-        told[0] = (int64_t)st;
-        told[1] = to->attempt;
-        told[2] = to->size;
-    }
-    told_st = broadcast_within(group, told, timeout_ms);
-    if (st != TUTTI_OK)
-        return tti_fail(st, "%s", words);
-    if (told_st != TUTTI_OK)
-        return told_st;
-    to->attempt = told[1];
-    to->size = (int)told[2];
-    if (told[0] != (int64_t)TUTTI_OK)
-        return tti_fail((tutti_status)told[0], "grow_group: rank 0 could not let anybody in, and says why");
-    return TUTTI_OK;
+    to->size = group->size + l->n;
+    if (st == TUTTI_OK)
+        st = tti_store_add_until(to->folder, "admitted", l->last - l->first, deadline_ns, &admitted);
+    if (st == TUTTI_OK)
+        st = tti_admission_meet(to, group);
+    if (st == TUTTI_OK)
+        st = give_places(group, to, l, deadline_ns);
+    return st == TUTTI_OK ? await_all(group, to, l, deadline_ns) : st;
 }
 
-static tutti_status check_grow(const tutti_group *group, int n_new)
+/* Who comes in, and where; size 0: nobody. */
+static tutti_status admit(tutti_group *group, tti_admission *to, int n, int64_t deadline_ns)
 {
-    if (group->world != group)
-        return tti_fail(TUTTI_E_UNSUPPORTED, "grow_group: group '%s' is no world\n"
-                                             "  next: let them into the world, and make the group anew", group->name);
+    list         l = { .n = 0 };
+    tutti_status st = tti_store_add_until(to->folder, "admitted", 0, deadline_ns, &l.first);
+
+    if (st == TUTTI_OK)
+        st = choose(group, to, n, deadline_ns, &l);
+    if (st == TUTTI_OK && l.n > 0)
+        st = let_in(group, to, &l, deadline_ns);
+    free(l.numbers);
+    return st;
+}
+
+/* ---- all members: the agreement ---- */
+
+/* Operations of this call have what is left of its time, not the group's: nothing else is under way there. */
+static int64_t borrow_time(tutti_group *group, const tti_admission *to, int64_t *lent_out)
+{
+    const int64_t left_ms = tti_left_ms(to->port, to->join.deadline_ns);
+
+    *lent_out = left_ms != 0 ? left_ms : 1;
+    return atomic_exchange(&group->timeout_ms, *lent_out);
+}
+
+static void give_time_back(tutti_group *group, int64_t lent_ms, int64_t before_ms)
+{
+    (void)atomic_compare_exchange_strong(&group->timeout_ms, &lent_ms, before_ms); /* unless it was set meanwhile */
+}
+
+/* *refuser_out: the lowest rank whose own status is none to go on with, -1: nobody's. */
+static tutti_status find_refuser(tutti_group *group, const tti_admission *to, tutti_status own, int *refuser_out)
+{
+    int64_t      lent_ms, highest = own == TUTTI_OK ? 0 : group->size - group->rank;
+    const int64_t before_ms = borrow_time(group, to, &lent_ms);
+    tutti_status st = tutti_all_reduce(TUTTI_SPAN(&highest, 1), TUTTI_MAX, group);
+
+    give_time_back(group, lent_ms, before_ms);
+    if (st == TUTTI_OK)
+        *refuser_out = highest == 0 ? -1 : group->size - (int)highest;
+    return st;
+}
+
+static tutti_status tell_all(tutti_group *group, const tti_admission *to, int from, verdict *v)
+{
+    int64_t       lent_ms;
+    const int64_t before_ms = borrow_time(group, to, &lent_ms);
+    tutti_status  st = tutti_broadcast_in_group(TUTTI_SPAN((uint8_t *)v, sizeof *v), from, group);
+
+    give_time_back(group, lent_ms, before_ms);
+    v->words[sizeof v->words - 1] = '\0';
+    return st;
+}
+
+/* The others wait for rank 0 in a broadcast: it must be back before they lose patience. */
+static int64_t waits_until(const tti_admission *to)
+{
+    const int64_t now_ns = tti_port_now(to->port);
+    const int64_t deadline_ns = to->join.deadline_ns;
+
+    return deadline_ns == TTI_FOREVER ? deadline_ns : now_ns + (deadline_ns - now_ns) / 4 * 3;
+}
+
+static bool is_wrong(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED;
+}
+
+/* What rank from has failed with, as the others say it. */
+static tutti_status fail_as_told(const verdict *v, int from, bool refused)
+{
+    const tutti_status st = (tutti_status)v->status;
+
+    if (!refused)
+        return tti_fail(st, "grow_group: rank 0 could not let anybody in: %s", v->words);
+    return tti_fail(is_wrong(st) ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE, "grow_group: rank %d cannot take part: %s", from, v->words);
+}
+
+/* own: what this member has come to so far, with its words. Some member says what follows: the one that refuses, or rank 0. */
+static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status own, int n)
+{
+    verdict      v = { .status = TUTTI_OK };
+    char         words[TTI_GROUP_WORDS_MAX] = "";
+    int          refuser = -1, from;
+    tutti_status st;
+
+    snprintf(words, sizeof words, "%s", own != TUTTI_OK ? tutti_last_error() : "");
+    st = find_refuser(group, to, own, &refuser);
+    if (st != TUTTI_OK)
+        return own != TUTTI_OK ? tti_fail(own, "%s", words) : st;
+    from = refuser >= 0 ? refuser : 0;
+    if (refuser < 0 && group->rank == 0) {
+        own = admit(group, to, n, waits_until(to));
+        if (own != TUTTI_OK)
+            snprintf(words, sizeof words, "%s", tutti_last_error());
+    }
+    if (group->rank == from) {
+        v = (verdict){ .status = (int64_t)own, .attempt = to->attempt, .size = to->size };
+        snprintf(v.words, sizeof v.words, "%.*s", (int)sizeof v.words - 1, words);
+    }
+    st = tell_all(group, to, from, &v);
+    if (own != TUTTI_OK)
+        return tti_fail(own, "%s", words);
+    if (st == TUTTI_OK && v.status != (int64_t)TUTTI_OK)
+        st = fail_as_told(&v, from, refuser >= 0);
+    to->attempt = v.attempt;
+    to->size = (int)v.size;
+    return st;
+}
+
+/* ---- the call ---- */
+
+static tutti_status check_grow(tutti_group *group, int n_new)
+{
     if (n_new < 0)
-        return tti_fail(TUTTI_E_ARG, "grow_group: n_new is %d", n_new);
-    if (tti_group_calls_us(group))
-        return tti_fail(TUTTI_E_STATE, "grow_group: called by a hook, or by a callback of the same world");
-    if (tti_group_is_busy((tutti_group *)(uintptr_t)group))
+        return tti_fail(TUTTI_E_ARG, "grow_group: n_new is %d\n  next: 0 for those that have asked, or how many to wait for", n_new);
+    if (tti_group_is_busy(group))
         return tti_fail(TUTTI_E_STATE, "grow_group on group '%s': operations are under way\n  next: wait for them",
                         group->name);
     return TUTTI_OK;
@@ -180,38 +347,57 @@ static void replace(tutti_group *old, tutti_group *group, const tutti_group_opti
     tti_group_destroy(old);
 }
 
-/* The others wait for rank 0 in a broadcast: it must be back before they lose patience. */
-static int64_t waits_until(tti_port *port, int64_t deadline_ns)
-{
-    const int64_t now_ns = tti_port_now(port);
 
-    return deadline_ns == TTI_FOREVER ? deadline_ns : now_ns + (deadline_ns - now_ns) / 4 * 3;
+/* The attempt is known to some, and this member does not come to it. The last error stays. */
+static void call_off(tti_admission *to, tutti_status st)
+{
+    if (to->part != NULL)
+        tti_world_tell_why(to->port, to->part, st);
 }
 
-static tutti_status grow(tutti_group *old, const char *name, int n_new, const tutti_group_options *opts,
+static tutti_status grow(tutti_group *old, const char *name, int n_new, const tutti_group_options *opts, tutti_status st,
                          tutti_group **group_out)
 {
     const tti_backing backing = tti_backing_like(old, opts);
-    tti_join          join = { .store = old->root, .user_store = true, .rank = old->rank,
-                               .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : old->timeout_ms,
-                               .generation = old->generation + 1 };
-    tti_port         *port = old->runner->port;
-    admission         to = { .size = 0 };
+    tti_admission     to = { .port = old->runner->port,
+                             .join = { .store = old->root, .user_store = true, .rank = old->rank,
+                                       .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : old->timeout_ms,
+                                       .generation = old->generation + 1 } };
     tutti_group      *group = NULL;
-    tutti_status      st = open_folder("grow_group", old->root, name, &to.folder);
 
-    join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);
-    snprintf(join.listen_host, sizeof join.listen_host, "%s", old->listen_host);
+    to.join.deadline_ns = tti_deadline(to.port, to.join.timeout_ms, -1);
+    snprintf(to.join.listen_host, sizeof to.join.listen_host, "%s", old->listen_host);
     if (st == TUTTI_OK)
-        st = agree(old, &to, n_new, join.timeout_ms, waits_until(port, join.deadline_ns));
-    if (st == TUTTI_OK && to.size > 0)
-        st = found(port, &backing, &join, &to, &group);
-    tutti_store_close(to.folder);
+        st = check_grow(old, n_new);
+    if (st == TUTTI_OK)
+        st = tti_backing_check(&backing);
+    if (st == TUTTI_OK)
+        st = tti_admission_open("grow_group", old->root, name, &to);
+    st = agree(old, &to, st, n_new);
+    if (st == TUTTI_OK && to.size > 0 && to.part == NULL)
+        st = tti_admission_meet(&to, old);
+    if (st != TUTTI_OK)
+        call_off(&to, st);
+    else if (to.size > 0)
+        st = tti_admission_found(&to, &backing, &group);
+    tti_admission_close(&to, st);
     if (st != TUTTI_OK)
         return st;
     if (group != NULL)
         replace(old, group, opts);
     *group_out = group != NULL ? group : old;
+    return TUTTI_OK;
+}
+
+/* What no member of the world can be told of, and what all of them know: who calls is told. */
+static tutti_status check_caller(const tutti_group *group)
+{
+    if (group->world != group)
+        return tti_fail(TUTTI_E_UNSUPPORTED, "grow_group: group '%s' is no world\n"
+                                             "  next: let them into the world, and make the group anew", group->name);
+    if (tti_group_calls_us(group))
+        return tti_fail(TUTTI_E_STATE, "grow_group: called by a hook, or by a callback of the same world\n"
+                                       "  next: call it where no operation waits for the caller");
     return TUTTI_OK;
 }
 
@@ -223,176 +409,21 @@ tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, c
     tutti_status        st;
 
     if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "grow_group: group_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "grow_group: group_out is NULL\n  next: pass where to put the group");
     st = tti_group_resolve(group, "grow_group", &old);
     if (st == TUTTI_OK && old == NULL) {
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }
     if (st == TUTTI_OK)
+        st = check_caller(old);
+    if (st == TUTTI_OK) {
         st = tti_joint_options_read("grow_group", opts, &known);
-    if (st == TUTTI_OK)
-        st = check_grow(old, n_new);
-    if (st == TUTTI_OK)
-        st = grow(old, name, n_new, &known, group_out);
+        if (st != TUTTI_OK)
+            known = (tutti_group_options)TUTTI_GROUP_OPTIONS;
+        st = grow(old, name, n_new, &known, st, group_out); /* also where they cannot be taken: others are told */
+    }
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;
     return st;
-}
-
-/* ---- newcomers ---- */
-
-/* Which process this is, for its launcher; "" if it is no replacement. */
-static void name_own_place(char *out, size_t bytes)
-{
-    int64_t node = 0, local = 0;
-
-    out[0] = '\0';
-    if (tti_env("TUTTI_REPLACEMENT") != NULL && tti_env_int("GROUP_RANK", 0, INT32_MAX, &node) == TUTTI_OK &&
-        tti_env_int("LOCAL_RANK", 0, INT32_MAX, &local) == TUTTI_OK)
-        snprintf(out, bytes, "%d %d", (int)node, (int)local);
-}
-
-/* Whether number t, which was let in, has ended. */
-static bool has_ended(const tti_bulletin *bulletin, const admission *to, int64_t t)
-{
-    tutti_bytes place = { 0 };
-    tti_ending  ending;
-    char        key[KEY_MAX];
-    int         node, local;
-    bool        ended;
-
-    snprintf(key, sizeof key, "ask/%" PRId64, t);
-    ended = tti_store_get_until(to->folder, key, tti_store_grace(to->folder), &place) == TUTTI_OK &&
-            sscanf(place.data, "%d %d", &node, &local) == 2 && tti_bulletin_find_at(bulletin, node, local, &ending);
-    tutti_bytes_free(&place);
-    return ended;
-}
-
-/* Whether there is nobody any more who could let number own, this process, in. */
-static bool is_nobody_left(const admission *to, int64_t own, int64_t deadline_ns)
-{
-    const tti_bulletin *bulletin = tti_bulletin_heeded();
-    int64_t             n = 0, t;
-
-    (void)tti_store_catch_up(); /* before looking: what is put up from here on ends the next wait */
-    if (bulletin == NULL || !tti_bulletin_all_ended(bulletin) ||
-        tti_store_add_until(to->folder, "admitted", 0, deadline_ns, &n) != TUTTI_OK)
-        return false;
-    for (t = 1; t <= n; t++)
-        if (t != own && !has_ended(bulletin, to, t))
-            return false;
-    return true;
-}
-
-/* Wait for the place of number own. */
-static tutti_status await_place(tti_port *port, const tti_join *join, const admission *to, int64_t own, tutti_bytes *place_out)
-{
-    const int64_t began_ns = tti_port_now(port);
-    bool          over = false;
-    char          key[KEY_MAX];
-    tutti_status  st;
-
-    snprintf(key, sizeof key, "place/%" PRId64, own);
-    while ((st = tti_store_get_until(to->folder, key, join->deadline_ns, place_out)) == TUTTI_E_TIMEOUT &&
-           tti_port_now(port) < join->deadline_ns) {
-        if (over) /* it was not there when nobody was left to put it there */
-            return tti_fail(TUTTI_E_PEER, "join_group: all members of the job have ended, its launcher reports, and nobody has let "
-                                          "this process in\n"
-                                          "  next: call tutti_grow_group() on the members, or start no replacements");
-        over = is_nobody_left(to, own, join->deadline_ns);
-        if (over)
-            tti_store_heed_news(tti_bulletin_news(tti_bulletin_heeded())); /* from the beginning: the next wait is a look */
-    }
-    if (st == TUTTI_E_TIMEOUT)
-        return tti_fail(TUTTI_E_TIMEOUT, "join_group: nobody has let this process in within %" PRId64 " ms\n"
-                                         "  next: check that the members call tutti_grow_group() with this name",
-                        (tti_port_now(port) - began_ns) / TTI_MS);
-    return st;
-}
-
-/* Take a number, and wait for a place. */
-static tutti_status ask(tti_port *port, const tti_join *join, admission *to, int *rank_out)
-{
-    tutti_bytes   place = { 0 };
-    char          key[KEY_MAX], own[32];
-    int64_t       number = 0;
-    tutti_status  st = tti_store_add_until(to->folder, "asked", 1, join->deadline_ns, &number);
-
-    name_own_place(own, sizeof own);
-    snprintf(key, sizeof key, "ask/%" PRId64, number);
-    if (st == TUTTI_OK)
-        st = tti_store_set_until(to->folder, key, own, strlen(own), join->deadline_ns);
-    if (st == TUTTI_OK)
-        st = await_place(port, join, to, number, &place);
-    if (st == TUTTI_OK && sscanf(place.data, "%" SCNd64 " %d %d %" SCNu32, &to->attempt, rank_out, &to->size,
-                                 &to->generation) != PLACE_FIELDS)
-        st = tti_fail(TUTTI_E_STORE, "join_group: the place of number %" PRId64 " is damaged", number);
-    if (st == TUTTI_OK && (*rank_out < 1 || *rank_out >= to->size || to->size > TTI_WORLD_MAX))
-        st = tti_fail(TUTTI_E_STORE, "join_group: a place as rank %d of %d is none", *rank_out, to->size);
-    tutti_bytes_free(&place);
-    return st;
-}
-
-/* The same, with an eye on whether there is somebody to wait for. */
-static tutti_status ask_the_living(tti_port *port, const tti_join *join, admission *to, int *rank_out)
-{
-    tti_bulletin *bulletin = tti_env("TUTTI_REPLACEMENT") != NULL ? tti_bulletin_open() : NULL;
-    tutti_status  st;
-
-    tti_bulletin_heed(bulletin);
-    tti_store_heed_news(bulletin != NULL ? tti_bulletin_news(bulletin) : NULL);
-    st = ask(port, join, to, rank_out);
-    tti_store_heed_news(NULL);
-    tti_bulletin_heed(NULL);
-    tti_bulletin_close(bulletin);
-    return st;
-}
-
-static tutti_status come_in(tti_port *port, tti_join *join, const char *name, const char *backend, tutti_group **group_out)
-{
-    const tti_backing backing = { .text = backend };
-    admission         to = { .size = 0 };
-    tutti_status      st = tti_backing_check(&backing);
-
-    if (st == TUTTI_OK)
-        st = open_folder("join_group", join->store, name, &to.folder);
-    if (st == TUTTI_OK)
-        st = ask_the_living(port, join, &to, &join->rank);
-    join->generation = to.generation;
-    if (st == TUTTI_OK)
-        st = found(port, &backing, join, &to, group_out);
-    tutti_store_close(to.folder);
-    return st;
-}
-
-tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, tutti_group **group_out)
-{
-    tutti_init_options    known = TUTTI_INIT_OPTIONS;
-    tti_rendezvous_config config = { .port = tti_port_system(), .rank = 1, .world_size = 2 }; /* somebody that serves nothing */
-    tti_join              join;
-    tutti_status          st = TUTTI_OK;
-
-    if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "join_group: group_out is NULL");
-    if (opts != NULL)
-        st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
-    config.url = known.init_method;
-    config.store = known.store;
-    config.timeout_ms = known.timeout_ms;
-    if (st == TUTTI_OK)
-        st = tti_rendezvous(&config, &join);
-    if (st != TUTTI_OK) {
-        *group_out = TUTTI_NO_GROUP;
-        return st;
-    }
-    st = come_in(config.port, &join, name, known.backend, group_out);
-    tti_join_release(&join);
-    if (st != TUTTI_OK) {
-        *group_out = TUTTI_NO_GROUP;
-        return st;
-    }
-    (*group_out)->timed = known.enable_timing;
-    tti_world_adopt(*group_out);
-    return TUTTI_OK;
 }

@@ -121,6 +121,26 @@ TT_CASE(tutti_merge_remote_group, .on = TT_ON_WORLD)
     return st;
 }
 
+TT_CASE(tutti_grow_group, .on = TT_ON_WORLD)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *made = NULL;
+
+    opts.timeout_ms = TT_DEADLINE_MS;
+    return dropped(tutti_grow_group(c->group, NULL, 1, &opts, &made), made);
+}
+
+/* There are no members: whom it waits for it cannot know. */
+TT_CASE(tutti_join_group, .on = TT_ON_STORE, .names_nobody = true)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *made = NULL;
+
+    opts.store = c->store;
+    opts.timeout_ms = TT_DEADLINE_MS;
+    return dropped(tutti_join_group(&opts, "nobody", &made), made);
+}
+
 /* ---- meshes ---- */
 
 static tutti_status made_mesh(tutti_status st, tutti_device_mesh *mesh)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * admission.c - the folders in which processes come into a world; admission.h has the design. */
+#include "regroup/admission.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { NAME_MAX_BYTES = 64 };
+
+tutti_status tti_admission_open(const char *what, tutti_store *root, const char *name, tti_admission *to)
+{
+    const char *known = name != NULL ? name : "default";
+    char        prefix[NAME_MAX_BYTES + 16];
+
+    if (known[0] == '\0' || strnlen(known, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
+        return tti_fail(TUTTI_E_ARG, "%s: name is empty, or longer than %d bytes\n  next: use another one, the same on all, or NULL",
+                        what, NAME_MAX_BYTES);
+    snprintf(prefix, sizeof prefix, "tutti/grow/%s", known);
+    return tutti_prefix_store_open(prefix, root, &to->folder);
+}
+
+tutti_status tti_admission_meet(tti_admission *to, tutti_group *old)
+{
+    char         key[TTI_ADMISSION_KEY_MAX];
+    tutti_status st;
+
+    to->join.world_size = to->size;
+    snprintf(key, sizeof key, "%" PRId64, to->attempt);
+    st = tutti_prefix_store_open(key, to->folder, &to->part);
+    if (st == TUTTI_OK)
+        st = tti_gathering_begin(&to->gathering, to->port, &to->join, to->part, "0", old, NULL, old != NULL ? old->size : 0);
+    return st;
+}
+
+tutti_status tti_admission_found(tti_admission *to, const tti_backing *backing, tutti_group **group_out)
+{
+    return tti_world_found(to->port, backing, &to->join, "0:grow", "0", to->part, group_out);
+}
+
+void tti_admission_close(tti_admission *to, tutti_status st)
+{
+    tti_gathering_end(&to->gathering, st);
+    tutti_store_close(to->part);
+    tutti_store_close(to->folder);
+}
