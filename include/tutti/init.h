@@ -48,11 +48,14 @@ typedef struct tutti_init_options {
     const char *group_name;         /* keeps worlds of one store apart: only ranks that give the same one
                                        meet, so all of a world do, also in tutti_reconfigure(); at most
                                        128 bytes; NULL: none */
+    const char *store_host;         /* of a store that is the program's own, and not one of this library's: the host that it
+                                       stands on, by name or address. Ranks listen where they would reach it. MASTER_ADDR
+                                       comes first, where it is set; NULL: not known */
 } tutti_init_options;
 
 #define TUTTI_INIT_OPTIONS                                                                             \
     {                                                                                                  \
-        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                          \
+        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                       \
     }
 
 /** Join the job and make its world the process's default group.

@@ -202,6 +202,7 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
         return st;
     config.url = known.init_method;
     config.store = known.store;
+    config.store_host = known.store_host;
     config.rank = known.rank;
     config.world_size = known.world_size;
     config.timeout_ms = known.timeout_ms;

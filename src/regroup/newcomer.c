@@ -190,6 +190,7 @@ tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, 
         st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
     config.url = known.init_method;
     config.store = known.store;
+    config.store_host = known.store_host;
     config.timeout_ms = known.timeout_ms;
     if (st == TUTTI_OK)
         st = tti_rendezvous(&config, &to.join);

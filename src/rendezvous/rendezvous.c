@@ -261,12 +261,21 @@ static tutti_status join_by_url(const tti_rendezvous_config *config, tti_join *j
                            join->way.family != TTI_ADDR_NONE ? &join->way : NULL, join->listen_host);
 }
 
-/* An explicit store does not say where it stands. A tcp one may join hosts: then MASTER_ADDR, where
- * it is set, tells the way to the others. */
+/* An explicit store does not say where it stands. One that may join hosts has the way to the others told by MASTER_ADDR,
+ * or else by the options. */
+static const char *master_of(const tti_rendezvous_config *config)
+{
+    const char *scheme = config->store->ops->scheme;
+    const char *told;
+
+    if (strcmp(scheme, "hash") == 0 || strcmp(scheme, "file") == 0)
+        return NULL;
+    told = tti_env("MASTER_ADDR");
+    return told != NULL ? told : config->store_host;
+}
+
 static tutti_status join_by_store(const tti_rendezvous_config *config, tti_join *join)
 {
-    const char  *scheme = config->store->ops->scheme;
-    const bool   inside = strcmp(scheme, "hash") == 0 || strcmp(scheme, "file") == 0;
     tutti_status st;
 
     if (config->url != NULL)
@@ -279,8 +288,8 @@ static tutti_status join_by_store(const tti_rendezvous_config *config, tti_join 
     if (st != TUTTI_OK)
         return st;
     note_way(config->store, join);
-    st = tti_listen_host(config->port, inside ? NULL : tti_env("MASTER_ADDR"),
-                         join->way.family != TTI_ADDR_NONE ? &join->way : NULL, join->listen_host);
+    st = tti_listen_host(config->port, master_of(config), join->way.family != TTI_ADDR_NONE ? &join->way : NULL,
+                         join->listen_host);
     if (st != TUTTI_OK)
         return st;
     join->rank = config->rank;

@@ -13,6 +13,7 @@ typedef struct tti_rendezvous_config {
     tti_port    *port;
     const char  *url;        /* NULL: env:// */
     tutti_store *store;      /* instead of url; borrowed */
+    const char  *store_host; /* NULL; or where that store stands, if it is not one of ours */
     int          rank;       /* counts only if world_size > 0 */
     int          world_size; /* 0: from the URL or the environment */
     int64_t      timeout_ms; /* 0: TUTTI_TIMEOUT_MS; -1: none */

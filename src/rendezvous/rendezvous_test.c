@@ -465,6 +465,69 @@ static void test_part_of_a_store(void **state)
     tutti_store_close(whole);
 }
 
+/* A store of the program's own, of which nothing is called but close. */
+static tutti_status not_called(void)
+{
+    return tutti_store_fail(TUTTI_E_STATE, "nobody calls this store");
+}
+
+static tutti_status own_set(tutti_store *store, const char *key, const void *val, size_t len, int64_t deadline_ns)
+{
+    (void)store, (void)key, (void)val, (void)len, (void)deadline_ns;
+    return not_called();
+}
+
+static tutti_status own_get(tutti_store *store, const char *key, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    (void)store, (void)key, (void)deadline_ns, (void)val_out;
+    return not_called();
+}
+
+static tutti_status own_add(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns, int64_t *sum_out)
+{
+    (void)store, (void)key, (void)delta, (void)deadline_ns, (void)sum_out;
+    return not_called();
+}
+
+static void own_close(tutti_store *store)
+{
+    (void)store;
+}
+
+static void assert_listens(const tti_rendezvous_config *config, const char *host)
+{
+    tti_join join;
+
+    assert_int_equal(tti_rendezvous(config, &join), TUTTI_OK);
+    assert_string_equal(join.listen_host, host);
+    tti_join_release(&join);
+}
+
+/* The options say where a store of the program's own stands, and MASTER_ADDR before them; a store of ours needs neither. */
+static void test_host_of_an_own_store(void **state)
+{
+    static const tutti_store_ops ops = { .api = TUTTI_STORE_API, .size = sizeof ops, .scheme = "own", .set = own_set,
+                                         .get = own_get, .add = own_add, .close = own_close };
+    tutti_store                  own = { .ops = &ops };
+    tutti_store                 *hash = NULL;
+    tti_rendezvous_config        config = config_of(NULL);
+
+    (void)state;
+    assert_int_equal(tutti_store_adopt(&own), TUTTI_OK);
+    config.store = &own;
+    config.world_size = 1;
+    assert_listens(&config, "127.0.0.1");
+    config.store_host = "127.0.0.7";
+    assert_listens(&config, "127.0.0.7");
+    setenv("MASTER_ADDR", "127.0.0.9", 1);
+    assert_listens(&config, "127.0.0.9");
+    assert_int_equal(tutti_hash_store_open(&hash), TUTTI_OK);
+    config.store = hash;
+    assert_listens(&config, "127.0.0.1");
+    tutti_store_close(hash);
+    tutti_store_close(&own);
+}
+
 /* ---- where to listen ---- */
 
 static void test_listen_host(void **state)
@@ -571,6 +634,7 @@ int main(void)
         TEST(test_torch_launcher),
         TEST(test_torch_url),
         TEST(test_part_of_a_store),
+        TEST(test_host_of_an_own_store),
         TEST(test_listen_host),
         TEST(test_listen_by_route),
         TEST(test_route_of_the_system),
