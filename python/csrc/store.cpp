@@ -6,11 +6,17 @@
  * How     A store of PyTorch's has one connection and holds a lock on it as long as it waits, so that a call which
  *         waits holds up every other one, also PyTorch's own. Therefore each call here borrows a clone, which has
  *         a connection of its own, and gives it back: there are as many as there were calls at the same time.
+ *         What a call threw may have broken its connection, or left half an answer in it: that clone is dropped, and so are
+ *         those that wait for a call, since what breaks one connection to a store rarely spares the others.
  * True    Nothing is thrown through the library, which is C: entries are wrapped in guarded().
  *         free_clones is the only thing that changes; lock guards it.
  * Waits   Nobody can end a wait in a c10d::Store before its time is up, so where the library may want that, a wait is a look
  *         every few milliseconds: came_in_time().
- * Limits  A store without clone() is used as it is, one call at a time: its own lock sees to that. */
+ * Limits  A c10d::Store takes a time for waits alone. What does not wait for a key (set, add, check, compare and set, delete)
+ *         is over when the store has answered, whatever the deadline says: where the store's host is stopped, or out of
+ *         reach without a word, such a call hangs as PyTorch's own do. A get of a key that was there, and is not any more, ends
+ *         soon after the deadline; on a store without clone() it has the time that the program gave that store.
+ *         A store without clone() is used as it is, one call at a time: its own lock sees to that. */
 #include "store.h"
 
 #include "errors.h"
@@ -19,6 +25,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -30,6 +37,8 @@ namespace {
 using Clock = std::chrono::steady_clock; /* CLOCK_MONOTONIC, as deadlines of the table are */
 using Handle = c10::intrusive_ptr<c10d::Store>;
 using Bytes = std::vector<uint8_t>;
+
+enum { ANSWER_MS = 2000 };
 
 struct TorchStore {
     tutti_store         base; /* first: the two pointers convert both ways */
@@ -43,10 +52,25 @@ TorchStore *self(tutti_store *store)
     return reinterpret_cast<TorchStore *>(store);
 }
 
+int64_t now_ns()
+{
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+/* What is left until a deadline, at least 1 ms: 0 would be for ever. A day stands for "never", since that is more than
+ * any connection of such a store lives without a word. */
+std::chrono::milliseconds left(int64_t deadline_ns)
+{
+    const int64_t day_ms = 24LL * 3600 * 1000;
+    const int64_t ms = deadline_ns == INT64_MAX ? day_ms : (deadline_ns - now_ns() + 999999) / 1000000;
+
+    return std::chrono::milliseconds(ms < 1 ? 1 : ms > day_ms ? day_ms : ms);
+}
+
 /* A clone, for the time of one call. */
 class Lease {
 public:
-    explicit Lease(tutti_store *store) : from(self(store))
+    explicit Lease(tutti_store *store) : from(self(store)), exceptions(std::uncaught_exceptions())
     {
         std::unique_lock<std::mutex> hold(from->lock);
 
@@ -64,9 +88,14 @@ public:
     }
     ~Lease()
     {
+        std::vector<Handle>         dropped; /* behind the lock: it closes connections */
         std::lock_guard<std::mutex> hold(from->lock);
 
-        if (clone != from->root)
+        if (clone == from->root)
+            return;
+        if (std::uncaught_exceptions() > exceptions)
+            dropped.swap(from->free_clones);
+        else
             from->free_clones.push_back(std::move(clone));
     }
     Lease(const Lease &) = delete;
@@ -74,25 +103,19 @@ public:
     c10d::Store *operator->() const { return clone.get(); }
     c10d::Store *get() const { return clone.get(); }
 
+    /* Until when a get of keys that are there may wait for the answer, which takes some time also where there is none left.
+     * The program's own store keeps the time that the program has given it. */
+    void within(int64_t deadline_ns) const
+    {
+        if (clone != from->root)
+            clone->setTimeout(std::max(left(deadline_ns), std::chrono::milliseconds(ANSWER_MS)));
+    }
+
 private:
     TorchStore *from;
+    int         exceptions; /* under way when it was borrowed */
     Handle      clone;
 };
-
-int64_t now_ns()
-{
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
-}
-
-/* What is left until a deadline, at least 1 ms: 0 would be for ever. A day stands for "never", since that is more than
- * any connection of such a store lives without a word. */
-std::chrono::milliseconds left(int64_t deadline_ns)
-{
-    const int64_t day_ms = 24LL * 3600 * 1000;
-    const int64_t ms = deadline_ns == INT64_MAX ? day_ms : (deadline_ns - now_ns() + 999999) / 1000000;
-
-    return std::chrono::milliseconds(ms < 1 ? 1 : ms > day_ms ? day_ms : ms);
-}
 
 /* Run an entry and word its failure. A c10d::Store has no kind of exception of its own for "not in time", so the clock
  * tells. */
@@ -173,7 +196,10 @@ tutti_status torch_get(tutti_store *store, const char *key, int64_t deadline_ns,
     return guarded("get", key, deadline_ns, [&] {
         Lease lease(store);
 
-        return came_in_time(lease.get(), { key }, deadline_ns) ? copy_out(lease->get(key), val_out) : not_in_time(key);
+        if (!came_in_time(lease.get(), { key }, deadline_ns))
+            return not_in_time(key);
+        lease.within(deadline_ns);
+        return copy_out(lease->get(key), val_out);
     });
 }
 
@@ -238,6 +264,7 @@ tutti_status torch_multi_get(tutti_store *store, const char *const *keys, size_t
 
         if (!came_in_time(lease.get(), names_of(keys, n_keys), deadline_ns))
             return not_in_time(keys[0]);
+        lease.within(deadline_ns);
         values = lease->multiGet(names_of(keys, n_keys));
         for (size_t i = 0; i < n_keys; i++)
             copy_out(values.at(i), &vals_out[i]);
