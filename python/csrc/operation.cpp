@@ -3,10 +3,30 @@
 
 #include "errors.h"
 
+#include <new>
+
 namespace tutti_torch {
+
+/* Nobody waits, and nobody will: results that took a detour stay there. What is borrowed is let go when the library has done
+ * with it; never, where it cannot say when, and after a wait for it, where there is no memory to put it by. */
+void Operation::lend_until_the_end()
+{
+    Spent *lent = new (std::nothrow) Spent;
+
+    if (lent == nullptr) {
+        tutti_work_wait(work);
+        return;
+    }
+    lent->borrowed.swap(borrowed_);
+    lent->detours.swap(detours_);
+    tutti_work_then(
+        work, [](tutti_work *, void *ctx) { delete static_cast<Spent *>(ctx); }, lent);
+}
 
 Operation::~Operation()
 {
+    if (work != nullptr && !is_settled() && !tutti_work_is_completed(work))
+        lend_until_the_end();
     tutti_work_free(work);
 }
 

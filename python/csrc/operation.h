@@ -3,7 +3,8 @@
  * operation.h - one operation under way: its work, the tensors it works on, and what is done when it has ended.
  *
  * Why     A span is bare memory. What holds the memory must live as long as the library may touch it, which can be
- *         longer than the c10d::Work that Python has dropped.
+ *         longer than the c10d::Work that Python has dropped, and also where there never was one, since an exception
+ *         came between: an operation that goes before its end leaves what it has borrowed to the library.
  * How     An operation is shared by the Work, by the function that the library calls at the end, and by nobody else.
  *         settle() is what the end consists of: results that had to take a detour are copied to where they belong,
  *         the failure, if any, becomes an exception, borrowed tensors are let go, and the future is completed.
@@ -67,8 +68,9 @@ private:
 
     Spent end();
     void  complete_future();
+    void  lend_until_the_end();
 
-    const char                                     *name_;
+    const char                             *name_;
     std::vector<at::Tensor>                 borrowed_;
     Detours                                 detours_;
     std::mutex                              ending_;

@@ -18,18 +18,22 @@ TuttiWork::TuttiWork(const Label &label, std::shared_ptr<Operation> operation, c
     if (recordFunctionEndCallback_) {
         operation_->on_end = std::move(recordFunctionEndCallback_);
         recordFunctionEndCallback_ = nullptr;
-        operation_->arm();
+        try {
+            operation_->arm();
+        } catch (...) {
+            /* the operation is under way, and fails by nothing of this: the profiler is told by who waits */
+        }
     }
 }
 
-/* The tensors have to outlive the operation. Where nobody can be had to drop them later, they are never dropped. */
+/* Results that took a detour come to where they belong also if nobody waits. */
 TuttiWork::~TuttiWork()
 {
     try {
         if (!operation_->has_ended())
             operation_->arm();
     } catch (...) {
-        new std::shared_ptr<Operation>(operation_);
+        /* the operation sees to its tensors */
     }
 }
 
