@@ -5,15 +5,17 @@
                                                                         libtutti is installed below a prefix of its own
 """
 import os
+import re
 import subprocess
 import sys
 
+import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 INCLUDED = ["backend.cpp", "collectives.cpp", "errors.cpp", "memory.cpp", "module.cpp", "operation.cpp", "recorder.cpp",
             "regroup.cpp", "store.cpp", "types.cpp", "work.cpp", "backend.h", "call.h", "errors.h", "memory.h", "operation.h",
-            "recorder.h", "store.h", "types.h", "work.h"]
+            "recorder.h", "scope.h", "store.h", "types.h", "work.h"]
 
 
 def pkg_config(*words):
@@ -33,7 +35,9 @@ def main():
         depends=[f"csrc/{name}" for name in INCLUDED],
         extra_compile_args=["-Wall", "-Wextra", "-Wno-unused-parameter", *pkg_config("--cflags")],
         extra_link_args=[*pkg_config("--libs"), f"-Wl,-rpath,{libdir}"])
-    setup(packages=["tutti_torch"], ext_modules=[shim], cmdclass={"build_ext": BuildExtension})
+    release = re.match(r"[\d.]*\d", torch.__version__).group()  # it can be loaded with this one only: pip says so to who changes it
+    setup(packages=["tutti_torch"], install_requires=[f"torch == {release}"], ext_modules=[shim],
+          cmdclass={"build_ext": BuildExtension})
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include "call.h"
 
 #include "errors.h"
+#include "scope.h"
 #include "store.h"
 #include "types.h"
 #include "work.h"
@@ -61,6 +62,7 @@ TuttiBackend::TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int ran
     opts.world_size = size;
     opts.timeout_ms = timeout_ms_;
     opts.enable_reconfigure = options_->enable_reconfigure;
+    opts.store_host = options_->store_host.empty() ? nullptr : options_->store_host.c_str();
     st = tutti_create_process_group(&opts, &group);
     tutti_store_close(opts.store);
     check(st, "tutti cannot make the group");
@@ -213,6 +215,18 @@ private:
     bool is_given_;
 };
 
+/* Let the group have a time-out of the call's own, for as long as begin() takes, however that ends. */
+tutti_status TuttiBackend::begin_within(int64_t own_ms, const Begin &begin, Operation &operation, const char *title)
+{
+    if (own_ms == timeout_ms_)
+        return begin(own_->group, &operation.work);
+    check(tutti_set_timeout(own_->group, own_ms), title);
+
+    const AtEnd back([this] { tutti_set_timeout(own_->group, timeout_ms_); });
+
+    return begin(own_->group, &operation.work);
+}
+
 /* The operation's spans stand by the time of begin(); what it fails with at once is thrown here, the rest is the work's. */
 WorkPtr TuttiBackend::start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs,
                             const Begin &begin)
@@ -223,12 +237,7 @@ WorkPtr TuttiBackend::start(const Call &call, std::shared_ptr<Operation> operati
     const int64_t                       own_ms = timeout_of(call.timeout, timeout_ms_);
     Label                               label = { call.type, call.title, 0, options_->timeout, rank_ };
 
-    if (own_ms != timeout_ms_)
-        check(tutti_set_timeout(own_->group, own_ms), call.title);
-    tutti_status st = begin(own_->group, &operation->work);
-    if (own_ms != timeout_ms_)
-        tutti_set_timeout(own_->group, timeout_ms_);
-    check(st, call.title);
+    check(begin_within(own_ms, begin, *operation, call.title), call.title);
     if (call.timeout.count() >= 0)
         label.timeout = call.timeout;
     label.seq = call.is_message ? seq_.load() : ++seq_;

@@ -65,6 +65,8 @@ public:
         {
             return c10::make_intrusive<Options>(*this);
         }
+
+        std::string store_host; /* where the store stands; empty: not known */
     };
 
     /** Join the group: returns when all its ranks have come, or at once with enable_reconfigure. @throws as check() */
@@ -137,6 +139,7 @@ private:
     using Begin = std::function<tutti_status(tutti_group *, tutti_work **)>;
 
     c10::intrusive_ptr<Options> options_like(const c10::intrusive_ptr<c10d::Backend::Options> &theirs) const;
+    tutti_status begin_within(int64_t own_ms, const Begin &begin, Operation &operation, const char *title);
     WorkPtr start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs, const Begin &begin);
     WorkPtr receive(Tensors &tensors, int src, int tag, c10d::OpType type, const char *title);
 

@@ -8,6 +8,7 @@
 #include "call.h"
 
 #include "errors.h"
+#include "scope.h"
 #include "types.h"
 
 #include <algorithm>
@@ -245,11 +246,11 @@ WorkPtr TuttiBackend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOp
     return start(call, op, tensors, [&](tutti_group *group, tutti_work **) {
         const tutti_sparse_coo in = coo_of(tensor, indices, values);
         tutti_sparse_coo       out = {};
+        const AtEnd            freed([&] { tutti_sparse_free(&out); });
         const tutti_status     st = tutti_sparse_all_reduce(&in, how, group, &out);
 
         if (st == TUTTI_OK)
-            tensor.copy_(tensor_of(out, tensor));
-        tutti_sparse_free(&out);
+            tensor.copy_(tensor_of(out, tensor)); /* may throw: the tensor takes no copy, or there is no memory */
         return st;
     });
 }

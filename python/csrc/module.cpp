@@ -74,13 +74,15 @@ protected:
 
 c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                                std::chrono::milliseconds timeout, const std::string &name,
-                                               const std::vector<uint64_t> &global_ranks, bool enable_reconfigure)
+                                               const std::vector<uint64_t> &global_ranks, bool enable_reconfigure,
+                                               const std::string &store_host)
 {
     auto options = c10::make_intrusive<TuttiBackend::Options>(timeout);
 
     options->group_name = name;
     options->global_ranks_in_group = global_ranks;
     options->enable_reconfigure = enable_reconfigure;
+    options->store_host = store_host;
     return c10::make_intrusive<PyBackend>(store, rank, size, options);
 }
 
@@ -90,9 +92,11 @@ c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::St
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
 {
     m.doc() = "tutti as a backend of torch.distributed; use it by `import tutti_torch`";
+    m.attr("torch_version") = TORCH_VERSION; /* of the headers that this was compiled with */
     m.def("make_backend", &tutti_torch::make_backend, pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),
           pybind11::arg("timeout"), pybind11::arg("name") = "", pybind11::arg("global_ranks") = std::vector<uint64_t>(),
-          pybind11::arg("enable_reconfigure") = false, pybind11::call_guard<pybind11::gil_scoped_release>());
+          pybind11::arg("enable_reconfigure") = false, pybind11::arg("store_host") = "",
+          pybind11::call_guard<pybind11::gil_scoped_release>());
     m.def("leave_all", &tutti_torch::leave_all, pybind11::call_guard<pybind11::gil_scoped_release>());
     m.def("read_recorder", &tutti_torch::read_recorder);
     m.def("use_registered_memory", &tutti_torch::use_registered_memory, pybind11::arg("from_bytes"));

@@ -41,6 +41,7 @@ TuttiBackend::options_like(const c10::intrusive_ptr<c10d::Backend::Options> &the
         options->group_desc = theirs->group_desc;
         options->global_ranks_in_group = theirs->global_ranks_in_group;
     }
+    options->store_host = options_->store_host;
     return options;
 }
 

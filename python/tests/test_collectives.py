@@ -5,6 +5,7 @@ Method  Inputs are made from the rank, so that each process can say what every o
         all element types have exactly: results are compared for equality.
 """
 import unittest
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -217,6 +218,22 @@ class Collectives(unittest.TestCase):
         self.assertTrue(t.is_coalesced())
         with self.assertRaisesRegex(RuntimeError, "op is 'max'"):
             dist.all_reduce(mine(rank), dist.ReduceOp.MAX)
+
+    @on(2)
+    def test_a_sum_that_cannot_be_stored(self, rank, size):
+        """The call's own time-out ends with it, also by an exception: the group's is what it was."""
+        group = dist.new_group()
+        with torch.inference_mode():
+            t = torch.sparse_coo_tensor([[rank]], [1.0], (2,))  # nobody may write to it outside
+        options = dist.AllreduceOptions()
+        options.timeout = timedelta(minutes=10)
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), group)
+        with self.assertRaisesRegex(RuntimeError, "inference"):
+            group._get_backend(torch.device("cpu")).allreduce([t], options).wait()
+        if rank == 0:
+            with self.assertRaisesRegex(dist.DistBackendError, "timed out after"):  # and not after ten minutes
+                dist.barrier(group=group)
+        dist.barrier()
 
     @on(2, 4)
     def test_objects(self, rank, size):

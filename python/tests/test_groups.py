@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups, stores to meet at, and everything that goes wrong: time-outs, deaths, calls that differ."""
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 import tutti_torch
-from ranks import Dies, on, open_store, run
+from ranks import LIMIT_S, Dies, on, open_store, run
 from torch.distributed.device_mesh import init_device_mesh
 
 
@@ -20,6 +21,24 @@ def summed(group=None):
     t = torch.tensor([float(dist.get_rank())])
     dist.all_reduce(t, group=group)
     return t.item()
+
+
+def open_files():
+    """What this process has open, as the kernel calls it."""
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            yield os.readlink(f"/proc/self/fd/{fd}")
+        except FileNotFoundError:  # that of the list
+            pass
+
+
+def listens_at(address):
+    """Whether this process has a socket that listens at this address of IPv4, and at no other."""
+    number = socket.inet_aton(address)[::-1].hex().upper()
+    with open("/proc/self/net/tcp") as table:
+        rows = [line.split() for line in table]
+    there = {f"socket:[{row[9]}]" for row in rows if row[1].startswith(number + ":") and row[3] == "0A"}
+    return not there.isdisjoint(open_files())
 
 
 class Groups(unittest.TestCase):
@@ -49,6 +68,16 @@ class Groups(unittest.TestCase):
         mine.allreduce([t]).wait()
         self.assertEqual(t.item(), 4 if rank % 2 else 2)
         dist.barrier()  # rank 0 serves the store: it goes last
+
+    @on(4)
+    def test_groups_of_one_with_one_name(self, rank, size):
+        """Each half makes groups of its own, and so PyTorch counts to the same number in both."""
+        half, _ = dist.new_subgroups_by_enumeration([[0, 2], [1, 3]])
+        alone, both = dist.new_subgroups(group_size=1, group=half)
+        self.assertEqual((alone.size(), len(both)), (1, 2))
+        self.assertEqual(summed(alone), rank)
+        self.assertEqual(summed(half), 4 if rank % 2 else 2)
+        dist.barrier()
 
     @on(4)
     def test_a_mesh(self, rank, size):
@@ -89,9 +118,13 @@ class Groups(unittest.TestCase):
                     told.set("port", str(probe.getsockname()[1]))
             port = told.get("port").decode()
             os.environ.pop("MASTER_ADDR", None)
-            dist.init_process_group("tutti", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+            os.environ["TUTTI_TRANSPORT"] = "tcp"
+            changed = []
+            sys.addaudithook(lambda event, args: changed.append(args[0]) if event == "os.putenv" else None)
+            dist.init_process_group("tutti", init_method=f"tcp://127.0.0.7:{port}", rank=rank, world_size=size)
             self.assertEqual(summed(), 1)
-            self.assertNotIn("MASTER_ADDR", os.environ)
+            self.assertTrue(listens_at("127.0.0.7"))  # tutti does: PyTorch's store is at all addresses
+            self.assertNotIn(b"MASTER_ADDR", changed)  # for no moment: other threads may read it
             dist.destroy_process_group()
 
         def by_prefix(rank, size, sock):
@@ -142,13 +175,46 @@ elif how == "stay":
 """
 
 
+# tutti_work_then() refuses. Rank 1 comes when rank 0 has dropped what it had; the second call is looked at, and never waited for.
+REFUSED = """
+import gc, sys, torch, weakref, numpy, torch.distributed as dist, tutti_torch
+rank = int(sys.argv[1])
+dist.init_process_group("tutti", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+store = dist.distributed_c10d._get_default_store()
+try:
+    dist.all_reduce(torch.ones(3), async_op=True).get_future()
+    raise SystemExit("the function was taken")
+except RuntimeError as error:
+    assert "tutti:all_reduce" in str(error)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+    t = torch.full((1000,), float(rank))
+    work = dist.all_reduce(t, async_op=True)
+    work.wait()
+    assert t.sum().item() == 1000
+memory = numpy.zeros(1000, dtype=numpy.float32)
+t, seen = torch.from_numpy(memory), weakref.ref(memory)
+if rank == 1:
+    store.get("dropped")
+work = dist.broadcast(t, 1, async_op=True)
+if rank == 0:
+    del t, memory, work
+    gc.collect()
+    assert seen() is not None, "freed under way"
+    store.set("dropped", "")
+dist.barrier()
+dist.destroy_process_group()
+"""
+E_NOMEM = 4  # tutti/status.h
+
+
 class Endings(unittest.TestCase):
-    def ends_well(self, program, *args):
+    def ends_well(self, program, *args, **environment):
         """Two ranks of program end by themselves, with 0."""
         with tempfile.TemporaryDirectory() as folder:
-            ranks = [subprocess.Popen([sys.executable, "-c", program, str(rank), f"{folder}/store", *args]) for rank in range(2)]
+            ranks = [subprocess.Popen([sys.executable, "-c", program, str(rank), f"{folder}/store", *args],
+                                      env={**os.environ, **environment}) for rank in range(2)]
             try:
-                self.assertEqual([rank.wait(30) for rank in ranks], [0, 0])
+                self.assertEqual([rank.wait(LIMIT_S) for rank in ranks], [0, 0])
             finally:
                 for rank in ranks:
                     rank.kill()
@@ -161,6 +227,14 @@ class Endings(unittest.TestCase):
 
     def test_a_program_that_just_ends(self):
         self.ends_well(PROGRAM)
+
+    def test_nobody_can_be_called_at_the_end(self):
+        """Where the library takes no function for the end, as for want of memory, calls go on, and their memory stays."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "refuses.c")
+            source.write_text("int tutti_work_then(void *w, void *f, void *c) { (void)w, (void)f, (void)c; return %d; }" % E_NOMEM)
+            subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", f"{folder}/refuses.so", source], check=True)
+            self.ends_well(REFUSED, LD_PRELOAD=f"{folder}/refuses.so")
 
 
 class Failures(unittest.TestCase):

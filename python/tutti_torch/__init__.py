@@ -11,45 +11,57 @@ init_process_group("cpu:tutti,cuda:nccl").
 """
 import atexit
 import contextlib
-import os
+import re
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
-from . import _C
-from ._recorder import dump_recorder
+_AGAIN = "build it again with the PyTorch that runs this: pip install --force-reinstall --no-build-isolation ./python"
+
+try:
+    from . import _C
+except ImportError as error:
+    raise ImportError(f"tutti_torch cannot be loaded with PyTorch {torch.__version__}: {error}\n"
+                      f"  next: if it is libtutti that is missing, install it where it was; else {_AGAIN}") from error
+
+
+def _check_release():
+    """Before anything of the shim is used: what a backend looks like in memory is another in each release of PyTorch."""
+    runs = re.match(r"[\d.]*\d", torch.__version__).group()
+    if runs != _C.torch_version:
+        raise ImportError(f"tutti_torch was built with PyTorch {_C.torch_version}, and this is {runs}\n  next: {_AGAIN}")
+
+
+_check_release()
+
+from ._recorder import dump_recorder  # noqa: E402: it uses the shim
 
 __all__ = ["monitored_barrier", "empty", "registered_memory", "dump_recorder"]
 
 
 def _host_of(store):
-    """Where the store stands, if it says so: a TCPStore, maybe behind prefixes."""
+    """Where the store stands, if it says so: a TCPStore, maybe behind prefixes. "": it does not."""
     while isinstance(store, dist.PrefixStore):
         store = store.underlying_store
-    return getattr(store, "host", None)
+    return getattr(store, "host", "")
 
 
-@contextlib.contextmanager
-def _told_the_way(store):
-    """tutti listens at the address that leads to MASTER_ADDR; after init_method="tcp://host:port" only the store knows it."""
-    host = _host_of(store)
-    if "MASTER_ADDR" in os.environ or not host:
-        yield
-        return
-    os.environ["MASTER_ADDR"] = host
-    try:
-        yield
-    finally:
-        del os.environ["MASTER_ADDR"]
+def _meets_nobody(options):
+    """A group of one in a world has no use for a store. PyTorch counts groups to name them, and ranks that have made different
+    ones count differently: several groups of one can have the same name, and place in the store."""
+    return options.group_size == 1 and dist.is_initialized() and not options.enable_reconfigure
 
 
 def _create(options, backend_options=None):
-    """What init_process_group and new_group call for a group with this backend."""
+    """What init_process_group and new_group call for a group with this backend.
+
+    tutti listens at the address that leads to MASTER_ADDR; after init_method="tcp://host:port" only the store knows it.
+    """
     timeout = getattr(backend_options, "_timeout", None) or options.timeout
-    with _told_the_way(options.store):
-        return _C.make_backend(options.store, options.group_rank, options.group_size, timeout, options.group_id,
-                               list(options.global_ranks_in_group), options.enable_reconfigure)
+    store = dist.HashStore() if _meets_nobody(options) else options.store
+    return _C.make_backend(store, options.group_rank, options.group_size, timeout, options.group_id,
+                           list(options.global_ranks_in_group), options.enable_reconfigure, _host_of(options.store))
 
 
 def register():
@@ -58,14 +70,20 @@ def register():
         dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
 
 
+def _group_of(group):
+    """The group itself, or the world for None."""
+    pg = group if group is not None else dist.group.WORLD
+    if pg is None:
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    return pg
+
+
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """torch.distributed.monitored_barrier: a barrier that says which ranks have not come.
 
     timeout is a timedelta for all ranks together; None: the group's.
     """
-    pg = group if group is not None else dist.group.WORLD
-    if pg is None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    pg = _group_of(group)
     if pg is dist.GroupMember.NON_GROUP_MEMBER:
         return
     pg.monitored_barrier(timedelta(milliseconds=-1) if timeout is None else timeout, wait_all_ranks=wait_all_ranks)
@@ -73,7 +91,9 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 
 def empty(*size, dtype=None, group=None):
     """A tensor in registered memory, on which collectives inside a host are fastest (tutti/memory.h). Zeroed."""
-    pg = group if group is not None else dist.group.WORLD
+    pg = _group_of(group)
+    if pg is dist.GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("tutti_torch.empty: this rank is not in the group\n  next: call it on members only, or without a group")
     shape = torch.Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
     backend = pg._get_backend(torch.device("cpu"))
     return backend.allocate_tensor(shape.numel(), dtype=dtype or torch.get_default_dtype(),
