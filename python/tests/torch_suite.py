@@ -3,12 +3,15 @@
 """The test suite of torch.distributed that ships in PyTorch's wheel, on tutti and on gloo.
 
 Method  The name tutti is added to the suite's sets of backends that have gloo, and to "plugin", and nothing else is changed.
-        Each test is run by itself, its ranks forked, and gives a row: backend, test, passed, failed or skipped, seconds, why.
-        Rows that are there already are not run again, so that the whole may be interrupted, and goes on where it was. A skip
-        is not a pass. The suite needs the package expecttest.
-        --report compares: what gloo passes and tutti does not is listed, tests that ask for gloo by name apart.
+        Each test is run by itself, its ranks forked, and gives a row: backend, how many ranks, test, passed, failed or skipped,
+        seconds, why. Rows that are there already are not run again, so that the whole may be interrupted, and goes on where it
+        was. A skip is not a pass, and some tests skip themselves on any number of ranks but one: 3, 4 and 8 are different runs.
+        The suite needs the package expecttest.
+        --report compares, for each number of ranks: what gloo passes and tutti does not is listed, tests that ask for gloo by
+        name apart.
 
-usage: torch_suite.py --rows FILE [--backends tutti,gloo] [--ranks 3] [--minutes N] [--only TEXT] [--again] [--report]
+usage: torch_suite.py --rows FILE [--backends tutti,gloo] [--ranks 3,4,8] [--minutes N] [--limit SECONDS] [--only TEXT]
+                      [--again] [--report]
 """
 import argparse
 import io
@@ -22,25 +25,26 @@ import unittest
 ARGS = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
 ARGS.add_argument("--rows", required=True, type=pathlib.Path)
 ARGS.add_argument("--backends", default="tutti,gloo")
-ARGS.add_argument("--ranks", type=int, default=3)
+ARGS.add_argument("--ranks", default="3")
 ARGS.add_argument("--minutes", type=float, default=1e9)
+ARGS.add_argument("--limit", type=int, default=300, help="seconds for a test, where the suite has no limit of its own")
 ARGS.add_argument("--only", default="", help="tests whose name has this")
 ARGS.add_argument("--again", action="store_true", help="run what has failed again; the last row of a test counts")
 ARGS.add_argument("--report", action="store_true")
 
 
 def read_rows(path):
-    """{(backend, test): (what, why)}, the last row of each."""
+    """{(backend, ranks, test): (what, why)}, the last row of each."""
     if not path.exists():
         return {}
-    split = [line.rstrip("\n").split("\t") for line in path.read_text().splitlines()]
-    return {(row[0], row[1]): (row[2], row[4]) for row in split if len(row) == 5}
+    split = [line.split("\t") for line in path.read_text().splitlines()]
+    return {(row[0], int(row[1]), row[2]): (row[3], row[5]) for row in split if len(row) == 6}
 
 
-def load_suite(backend, ranks, folder):
+def load_suite(backend, ranks, limit, folder):
     """The suite's class for one backend. It reads the environment when it is imported."""
     os.environ.update(BACKEND=backend, WORLD_SIZE=str(ranks), TEMP_DIR=folder, INIT_METHOD=f"file://{folder}/shared",
-                      MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1")
+                      MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", DISTRIBUTED_TESTS_DEFAULT_TIMEOUT=str(limit))
     import torch
     import torch.distributed as dist
     from torch.testing._internal import common_distributed
@@ -81,56 +85,64 @@ def run_one(suite, name):
     return "failed", told[-1] if told else wrong[0][1][-300:]
 
 
-def run_backend(backend, args):
-    """Everything of one backend that has no row yet, until time is up. In a process of its own."""
-    until = time.monotonic() + 60 * args.minutes
+def run_backend(backend, ranks, until, args):
+    """Everything of one backend on as many ranks that has no row yet, until time is up. In a process of its own."""
     done = read_rows(args.rows)
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(f"{folder}/barrier", exist_ok=True)
         os.makedirs(f"{folder}/test_dir", exist_ok=True)
-        suite = load_suite(backend, args.ranks, folder)
+        suite = load_suite(backend, ranks, args.limit, folder)
         names = [n for n in unittest.TestLoader().getTestCaseNames(suite) if args.only in n]
         for name in names:
-            had = done.get((backend, name), ("", ""))[0]
+            had = done.get((backend, ranks, name), ("", ""))[0]
             if (had and not (args.again and had == "failed")) or time.monotonic() > until:
                 continue
             began = time.monotonic()
             what, why = run_one(suite, name)
             why = " ".join(why.split())[:300]
             with args.rows.open("a") as rows:
-                rows.write(f"{backend}\t{name}\t{what}\t{time.monotonic() - began:.1f}\t{why}\n")
-            print(f"{backend} {name} {what} {why if what == 'failed' else ''}", flush=True)
+                rows.write(f"{backend}\t{ranks}\t{name}\t{what}\t{time.monotonic() - began:.1f}\t{why}\n")
+            print(f"{backend} {ranks} {name} {what} {why if what == 'failed' else ''}", flush=True)
+
+
+def compare(rows):
+    """rows: {(backend, test): (what, why)} of one number of ranks."""
+    for backend in sorted({b for b, _ in rows}):
+        whats = [what for (b, _), (what, _) in rows.items() if b == backend]
+        print(" ", backend, *(f"{whats.count(what)} {what}" for what in ("passed", "failed", "skipped")))
+    missing = [(test, *rows.get(("tutti", test), ("not run", ""))) for (b, test), (what, _) in rows.items()
+               if b == "gloo" and what == "passed" and rows.get(("tutti", test), ("not run",))[0] != "passed"]
+    by_name = [m for m in missing if m[1] == "skipped" and "gloo" in m[2].lower()]
+    print(f"  gloo passes, tutti does not: {len(missing) - len(by_name)}")
+    for m in missing:
+        if m not in by_name:
+            print("    ", *m)
+    print(f"  of tests that ask for gloo by name: {len(by_name)}")
+    for m in by_name:
+        print("    ", m[0])
 
 
 def report(path):
     rows = read_rows(path)
-    for backend in sorted({b for b, _ in rows}):
-        whats = [what for (b, _), (what, _) in rows.items() if b == backend]
-        print(backend, *(f"{whats.count(what)} {what}" for what in ("passed", "failed", "skipped")))
-    missing = [(test, *rows[("tutti", test)]) for (b, test), (what, _) in rows.items()
-               if b == "gloo" and what == "passed" and rows.get(("tutti", test), ("passed",))[0] != "passed"]
-    by_name = [m for m in missing if m[1] == "skipped" and "gloo" in m[2].lower()]
-    print(f"gloo passes, tutti does not: {len(missing) - len(by_name)}")
-    for m in missing:
-        if m not in by_name:
-            print("  ", *m)
-    print(f"of tests that ask for gloo by name: {len(by_name)}")
-    for m in by_name:
-        print("  ", m[0])
+    for ranks in sorted({n for _, n, _ in rows}):
+        print(f"{ranks} ranks")
+        compare({(backend, test): came for (backend, n, test), came in rows.items() if n == ranks})
 
 
 def main():
     args = ARGS.parse_args()
+    until = time.monotonic() + 60 * args.minutes
     if args.report:
         report(args.rows)
         return
-    for backend in args.backends.split(","):
-        pid = os.fork()
-        if pid == 0:
-            run_backend(backend, args)
-            sys.stdout.flush()
-            os._exit(0)
-        os.waitpid(pid, 0)
+    for ranks in map(int, args.ranks.split(",")):
+        for backend in args.backends.split(","):
+            pid = os.fork()
+            if pid == 0:
+                run_backend(backend, ranks, until, args)
+                sys.stdout.flush()
+                os._exit(0)
+            os.waitpid(pid, 0)
     report(args.rows)
 
 
