@@ -63,7 +63,7 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_COVERAGE AND "${CMAKE_C_FLAGS} ${${flags_of_
 endif()
 add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
 
-# Calls through pointers reach functions of their own type, or end the process: docs/decisions/0020-calls-through-pointers.md.
+# Calls through pointers reach functions of their own type, or end the process: docs/decisions/0021-calls-through-pointers.md.
 # Objects are bitcode then, which the linker compiles: which functions have a type is known when all of a library or a program is there.
 if(TUTTI_CFI)
     if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
