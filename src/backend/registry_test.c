@@ -5,12 +5,19 @@
  *         refused; a program's own table is found, and completed. */
 #include "backend/registry.h"
 
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 #include <tutti/backends.h>
+#include "backend/plugin/plugin.h"
 #include "backend/plugin/table.h"
+#include "base/last.h"
 
 static tutti_status create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
@@ -112,7 +119,7 @@ static void test_check(void **state)
     (void)state;
     assert_int_equal(tti_backend_check("backend 'x'", &whole), TUTTI_OK);
     ops.api = TUTTI_BACKEND_API + 1;
-    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 3, which is too new");
+    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 4, which is too new");
     ops.api = 0;
     assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 0, which is too old");
     ops = whole;
@@ -128,12 +135,151 @@ static void test_check(void **state)
     ops.destroy = NULL;
     assert_refused(&ops, TUTTI_E_ARG, "'destroy'");
     ops = whole;
-    ops.windows = &(tutti_window_ops){ .open = NULL };
+    ops.windows = &(tutti_window_ops){ .size = sizeof(tutti_window_ops), .open = NULL };
     assert_refused(&ops, TUTTI_E_ARG, "'open'");
+    ops.windows = &(tutti_window_ops){ .size = 8 };
+    assert_refused(&ops, TUTTI_E_ARG, "the table of windows of backend 'x' has 8 bytes");
     ops = without_messages(&whole);
     assert_int_equal(tti_backend_check("backend 'x'", &ops), TUTTI_OK);
     ops.advance = advance;
     assert_refused(&ops, TUTTI_E_ARG, "does not take segments");
+}
+
+/* ---- windows of older tables ---- */
+
+static tutti_status open_part(tutti_backend *backend, uint32_t id, void *data, size_t bytes,
+                              uint8_t card_out[TUTTI_WINDOW_CARD_BYTES], tutti_backend_window **window_out)
+{
+    (void)backend;
+    (void)id;
+    (void)data;
+    (void)bytes;
+    (void)card_out;
+    (void)window_out;
+    return TUTTI_E_UNSUPPORTED;
+}
+
+static tutti_status attach(tutti_backend_window *window, const uint8_t (*cards)[TUTTI_WINDOW_CARD_BYTES])
+{
+    (void)window;
+    (void)cards;
+    return TUTTI_E_UNSUPPORTED;
+}
+
+static tutti_status put(tutti_backend_window *window, int peer, uint64_t offset, const void *data, size_t bytes,
+                        tutti_request **request_out)
+{
+    (void)window;
+    (void)peer;
+    (void)offset;
+    (void)data;
+    (void)bytes;
+    (void)request_out;
+    return TUTTI_E_UNSUPPORTED;
+}
+
+static tutti_status get(tutti_backend_window *window, int peer, uint64_t offset, void *data, size_t bytes,
+                        tutti_request **request_out)
+{
+    return put(window, peer, offset, data, bytes, request_out);
+}
+
+static tutti_status at_peer(tutti_backend_window *window, int peer)
+{
+    (void)window;
+    (void)peer;
+    return TUTTI_E_UNSUPPORTED;
+}
+
+static tutti_status begin_at_peer(tutti_backend_window *window, int peer, tutti_request **request_out)
+{
+    (void)request_out;
+    return at_peer(window, peer);
+}
+
+static bool cancel(tutti_backend_window *window, tutti_request *request)
+{
+    (void)window;
+    (void)request;
+    return false;
+}
+
+static bool is_direct(tutti_backend_window *window, int peer)
+{
+    return at_peer(window, peer) == TUTTI_OK;
+}
+
+static void *memory_of(tutti_backend_window *window, int peer)
+{
+    (void)at_peer(window, peer);
+    return NULL;
+}
+
+static void close_part(tutti_backend_window *window, bool agreed)
+{
+    (void)window;
+    (void)agreed;
+}
+
+static size_t bytes_of(tutti_backend_window *window, int peer)
+{
+    (void)at_peer(window, peer);
+    return 0;
+}
+
+/* What stands behind the size, in our table: the whole of one of version 2. */
+enum { WINDOW_HEAD = offsetof(tutti_window_ops, open), OLD_WINDOW_BYTES = sizeof(tutti_window_ops) - WINDOW_HEAD };
+
+static const tutti_window_ops whole_windows = {
+    .size = sizeof(tutti_window_ops), .open = open_part, .attach = attach, .put = put, .get = get, .signal = at_peer,
+    .wait_signal = begin_at_peer, .cancel = cancel, .flush = begin_at_peer, .is_direct = is_direct, .memory = memory_of,
+    .close = close_part, .bytes = bytes_of,
+};
+
+static void assert_whole(const tutti_window_ops *ops)
+{
+    assert_int_equal(ops->size, sizeof whole_windows);
+    assert_memory_equal((const char *)ops + WINDOW_HEAD, (const char *)&whole_windows + WINDOW_HEAD, OLD_WINDOW_BYTES);
+}
+
+/* A table of version 2 whose windows have no size: they lie at the very end of memory that may be read (a sanitizer sees
+ * whoever reads more), and are known as a table of ours. */
+static void test_windows_without_size(void **state)
+{
+    const tutti_backend_ops *found = NULL;
+    tutti_backend_ops        ops = whole;
+    void                    *old = malloc(OLD_WINDOW_BYTES);
+
+    (void)state;
+    assert_non_null(old);
+    memcpy(old, (const char *)&whole_windows + WINDOW_HEAD, OLD_WINDOW_BYTES);
+    ops.api = 2;
+    ops.windows = old;
+    assert_int_equal(tutti_register_backend("older", &ops, 1u << TUTTI_CPU), TUTTI_OK);
+    free(old); /* it was copied */
+    assert_int_equal(tti_backend_find("older", &found), TUTTI_OK);
+    assert_whole(found->windows);
+    assert_int_equal(tti_backend_find("debug-older", &found), TUTTI_OK); /* and may be wrapped */
+    assert_int_equal(found->windows->size, sizeof whole_windows);
+    assert_ptr_equal(found->windows->bytes, bytes_of);
+}
+
+/* One of a later library, whose table of windows has more: what this one knows of it. */
+static void test_windows_of_later(void **state)
+{
+    struct {
+        tutti_window_ops ops;
+        void           (*more)(void);
+    } later = { .ops = whole_windows };
+    const tutti_backend_ops *found = NULL;
+    tutti_backend_ops        ops = whole;
+
+    (void)state;
+    later.ops.size = sizeof later;
+    ops.windows = &later.ops;
+    assert_int_equal(tutti_register_backend("later", &ops, 1u << TUTTI_CPU), TUTTI_OK);
+    assert_int_equal(tti_backend_find("later", &found), TUTTI_OK);
+    assert_whole(found->windows);
 }
 
 static void assert_not_registered(const char *name, const tutti_backend_ops *ops, unsigned devices, tutti_status status,
@@ -248,10 +394,55 @@ static void test_reserved_names(void **state)
     assert_ptr_equal(ops, &whole);
 }
 
+/* ---- threads of plug-ins ---- */
+
+typedef struct guest {
+    tutti_word may_go, is_there;
+    char       name[16];
+    bool       all_blocked;
+} guest;
+
+static void stay(void *arg)
+{
+    guest   *g = arg;
+    sigset_t mask;
+
+    pthread_getname_np(pthread_self(), g->name, sizeof g->name);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    g->all_blocked = sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGUSR1) == 1;
+    atomic_store(&g->is_there, 1);
+    tti_plugin_host.wake_word(&g->is_there);
+    while (atomic_load(&g->may_go) == 0)
+        tti_plugin_host.wait_word(&g->may_go, 0, INT64_MAX);
+}
+
+/* One that the host has started is one of ours: no signal of the program's comes to it, it has a name, and is none of the
+ * program's threads. */
+static void test_threads_of_plugins(void **state)
+{
+    tutti_plugin_thread *thread = NULL;
+    guest                g = { .may_go = 0 };
+
+    (void)state;
+    assert_true(tti_is_only_thread());
+    assert_int_equal(tti_plugin_host.thread_start("tutti-guest", stay, &g, &thread), TUTTI_OK);
+    while (atomic_load(&g.is_there) == 0)
+        tti_plugin_host.wait_word(&g.is_there, 0, INT64_MAX);
+    assert_true(tti_is_only_thread());
+    atomic_store(&g.may_go, 1);
+    tti_plugin_host.wake_word(&g.may_go);
+    tti_plugin_host.thread_join(thread);
+    assert_true(g.all_blocked);
+    assert_string_equal(g.name, "tutti-guest");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_of_plugins),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_windows_without_size),
+        cmocka_unit_test(test_windows_of_later),
         cmocka_unit_test(test_unknown_name),
         cmocka_unit_test(test_reserved_names),
         cmocka_unit_test(test_register),

@@ -73,21 +73,13 @@ static void *thread_main(void *raw)
     return NULL;
 }
 
-tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg)
+tutti_status tti_thread_start_real(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg)
 {
-    tti_port     *port = tti_port_stand_in();
-    thread_start *start;
+    thread_start *start = malloc(sizeof *start);
     sigset_t      all, before;
     int           err;
 
     assert(!thread->running);
-    if (port != NULL) {
-        const tutti_status st = port->ops->thread_start(port, name, body, arg, &thread->of_port);
-
-        thread->running = st == TUTTI_OK;
-        return st;
-    }
-    start = malloc(sizeof *start);
     if (start == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to start thread '%s'", name);
     *start = (thread_start){ .body = body, .arg = arg };
@@ -107,15 +99,35 @@ tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)
     return TUTTI_OK;
 }
 
+tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg)
+{
+    tti_port    *port = tti_port_stand_in();
+    tutti_status st;
+
+    if (port == NULL)
+        return tti_thread_start_real(thread, name, body, arg);
+    assert(!thread->running);
+    st = port->ops->thread_start(port, name, body, arg, &thread->of_port);
+    thread->running = st == TUTTI_OK;
+    return st;
+}
+
+void tti_thread_join_real(tti_thread *thread)
+{
+    if (!thread->running)
+        return;
+    pthread_join(thread->id, NULL);
+    thread->running = false;
+}
+
 void tti_thread_join(tti_thread *thread)
 {
     tti_port *port = tti_port_stand_in();
 
-    if (!thread->running)
-        return;
-    if (port != NULL)
+    if (port == NULL) {
+        tti_thread_join_real(thread);
+    } else if (thread->running) {
         port->ops->thread_join(port, thread->of_port);
-    else
-        pthread_join(thread->id, NULL);
-    thread->running = false;
+        thread->running = false;
+    }
 }

@@ -117,5 +117,8 @@ typedef struct tti_thread {
 tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg);
 /** Wait for its end; a thread that was never started is fine. */
 void tti_thread_join(tti_thread *thread);
+/** The same two, of the machine also where a port stands in for it: for what waits in other ways than the port's. */
+tutti_status tti_thread_start_real(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg);
+void tti_thread_join_real(tti_thread *thread);
 
 #endif

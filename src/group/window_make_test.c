@@ -82,8 +82,8 @@ static void note_failure(tutti_backend *backend, tutti_status st)
     fake_ops.abort(backend);
 }
 
-static const tutti_window_ops windows = { .open = open_part, .attach = attach, .flush = flush, .close = close_part,
-                                          .bytes = bytes_of };
+static const tutti_window_ops windows = { .size = sizeof windows, .open = open_part, .attach = attach, .flush = flush,
+                                          .close = close_part, .bytes = bytes_of };
 
 /* Make a window in a world of one, and end it. */
 static void end_a_window(tutti_status flushed, tutti_status expected)

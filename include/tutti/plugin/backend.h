@@ -36,9 +36,10 @@ extern "C" {
 #endif
 
 /** The version of the table and of everything that its entries are handed. All of it only grows at the end, and each time it
- * does this number grows. The library drives tables of older versions as well, from the one of its first
- * release on: what they do not have yet is as if it were NULL. */
-enum { TUTTI_BACKEND_API = 2 };
+ * does this number grows. Only what stands in arrays, tutti_segment and tutti_message, and tutti_op, which stands in a call, never
+ * grow: another size would move what comes behind. What they lack comes in arrays beside them. The library drives tables of
+ * older versions as well, from the one of its first release on: what they do not have yet is as if it were NULL. */
+enum { TUTTI_BACKEND_API = 3 };
 
 /** The kinds of collective. Values are part of the wire: they enter the fingerprint. */
 typedef enum tutti_call_kind {
@@ -65,7 +66,7 @@ typedef enum tutti_call_whole {
     TUTTI_WHOLE_COUNT
 } tutti_call_whole;
 
-/** One of several buffers that a call does in one go. */
+/** One of several buffers that a call does in one go. It never grows: calls have arrays of it. */
 typedef struct tutti_segment {
     int64_t     count; /* elements of one rank's part, the same on all ranks */
     const void *in;
@@ -133,9 +134,12 @@ typedef struct tutti_call {
 
     int device_index; /* of the device that the buffers lie on, as the first span says; -1: there is no buffer */
     struct tutti_ticket *ticket; /* what mark gave for this call; NULL: run ends when its data are there */
+
+    /* From version 3 on. */
+    const void *site; /* where the program has called, of a call that runs later for a backend that compares calls; else NULL */
 } tutti_call;
 
-/** One message. */
+/** One message. It never grows: post_all takes arrays of it. */
 typedef struct tutti_message {
     bool        is_send;
     int         peer; /* group rank; -1 on a receive: any source */
@@ -196,6 +200,8 @@ enum { TUTTI_WINDOW_CARD_BYTES = 64 };
  * group layer has checked against what the peer registered. Entries that have a request_out begin something: they
  * never block, and set it to NULL if it is done. All are required, and called on any thread. */
 typedef struct tutti_window_ops {
+    uint32_t size; /* sizeof(tutti_window_ops) of the build that made this table: it only grows at the end, too. From version 3 on;
+                      that of a backend's table of version 1 or 2 begins with open, and ends with bytes */
     /* Open this member's part: memory of the CPU that tutti_alloc() gave, borrowed until close; bytes may be 0. id is
      * the same on all members, and unique in the group. The card is for the others; it crosses hosts. */
     tutti_status (*open)(tutti_backend *backend, uint32_t id, void *data, size_t bytes,

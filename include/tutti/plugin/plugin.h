@@ -34,7 +34,7 @@ extern "C" {
 
 /** The version of tutti_plugin and tutti_plugin_host. Both only grow at the end, and each time it does this number
  * grows; so what a plug-in knows of the host is always there. */
-enum { TUTTI_PLUGIN_API = 2 };
+enum { TUTTI_PLUGIN_API = 3 };
 
 /** A word that threads sleep on. In C++: read and write it with the compiler's __atomic functions. */
 #ifdef __cplusplus
@@ -42,6 +42,8 @@ typedef uint32_t tutti_word;
 #else
 typedef _Atomic uint32_t tutti_word;
 #endif
+
+typedef struct tutti_plugin_thread tutti_plugin_thread; /* one that the host has started; the host's own type */
 
 /** What a plug-in is given. The table is constant and stays. Unless told otherwise an entry may be called on any
  * thread, and is what the public function of that name is, with the same contract. */
@@ -127,6 +129,15 @@ typedef struct tutti_plugin_host {
     /* How it is reached (tutti/plugin/device.h): the table of the device's own plug-in, which is loaded if it has not been. Not
      * from init. TUTTI_E_UNSUPPORTED where there is none, or no such device. */
     tutti_status (*device)(tutti_device_type type, const struct tutti_device_ops **ops_out);
+
+    /* ---- threads: from version 3 on ---- */
+
+    /* Start a thread of the plug-in's, which runs body(arg). It begins with all signals blocked, as these are the program's, is
+     * called name (15 bytes at most), and counts as the library's: a process ends when only such threads are left of it. One that
+     * the plug-in starts by itself counts as the program's. */
+    tutti_status (*thread_start)(const char *name, void (*body)(void *arg), void *arg, tutti_plugin_thread **thread_out);
+    /* Wait until body has returned, and forget thread. Once for each; not on that thread. */
+    void (*thread_join)(tutti_plugin_thread *thread);
 } tutti_plugin_host;
 
 /** What a plug-in shows. */

@@ -133,6 +133,7 @@ static void window_close(tutti_backend_window *w, bool agreed)
 }
 
 const tutti_window_ops tti_native_window_ops = {
+    .size = sizeof(tutti_window_ops),
     .open = window_open,
     .attach = window_attach,
     .put = window_put,

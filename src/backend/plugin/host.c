@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <tutti/memory.h>
 #include <tutti/private.h>
 #include "backend/plugin/device.h"
@@ -74,6 +75,31 @@ static void scale(tutti_dtype dtype, void *out, const void *in, int64_t count, d
     tti_scale(out, in, count, factor, dtype);
 }
 
+struct tutti_plugin_thread {
+    tti_thread thread;
+};
+
+static tutti_status start_thread(const char *name, void (*body)(void *arg), void *arg, tutti_plugin_thread **thread_out)
+{
+    tutti_plugin_thread *made = calloc(1, sizeof *made);
+    tutti_status         st;
+
+    if (made == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to start thread '%s'", name);
+    st = tti_thread_start_real(&made->thread, name, body, arg);
+    if (st == TUTTI_OK)
+        *thread_out = made;
+    else
+        free(made);
+    return st;
+}
+
+static void join_thread(tutti_plugin_thread *thread)
+{
+    tti_thread_join_real(&thread->thread);
+    free(thread);
+}
+
 const tutti_plugin_host tti_plugin_host = {
     .api = TUTTI_PLUGIN_API,
     .size = sizeof(tutti_plugin_host),
@@ -104,4 +130,6 @@ const tutti_plugin_host tti_plugin_host = {
     .store_set_until = tti_store_set_until,
     .store_check_until = tti_store_check_until,
     .device = tti_device_ops_of,
+    .thread_start = start_thread,
+    .thread_join = join_thread,
 };

@@ -6,7 +6,8 @@
  *         leave entries out.
  * How     A table is copied into one of this version; what it does not have yet is NULL there, as is what it leaves
  *         out. Messages are the only entries that the group layer does not ask for before it calls them: where there are
- *         none, ours stand in, which refuse.
+ *         none, ours stand in, which refuse. So it is with its tables of streams and of windows, each by its own size.
+ *         What stands in arrays cannot be widened, as its size is the stride: it never changes, which the compiler sees to.
  * True    The list only grows, at its head, by compare and swap with release order; an entry is whole before it is in
  *         it, and never changes. So readers need no lock: an acquire load of the head, and on by next. */
 #include "backend/plugin/table.h"
@@ -21,12 +22,19 @@
 #include <tutti/private.h>
 
 /* Bytes of the table of each version that is driven, the oldest first. */
-static const uint32_t version_bytes[] = { offsetof(tutti_backend_ops, sit_out), sizeof(tutti_backend_ops) };
+static const uint32_t version_bytes[] = { offsetof(tutti_backend_ops, sit_out), sizeof(tutti_backend_ops),
+                                          sizeof(tutti_backend_ops) }; /* the third: the table of windows has its size */
 
 enum {
     N_VERSIONS = sizeof version_bytes / sizeof version_bytes[0],
-    OLDEST = TUTTI_BACKEND_API - N_VERSIONS + 1
+    OLDEST = TUTTI_BACKEND_API - N_VERSIONS + 1,
+    SIZED_WINDOWS = 3 /* the first version whose tables of windows say their size */
 };
+
+/* Of machines with pointers of 8 bytes, which is where plug-ins are. Who comes here with an error: see TUTTI_BACKEND_API. */
+_Static_assert(sizeof(void *) != 8 || sizeof(tutti_segment) == 24, "calls have arrays of it: it never grows");
+_Static_assert(sizeof(void *) != 8 || sizeof(tutti_message) == 48, "post_all has arrays of it: it never grows");
+_Static_assert(sizeof(void *) != 8 || sizeof(tutti_op) == 16, "calls have it in their midst: it never grows");
 
 static _Atomic(tti_adopted *) adopted;
 
@@ -46,6 +54,23 @@ static const char *first_missing(const entry *entries, size_t n)
         if (!entries[i].there)
             return entries[i].name;
     return NULL;
+}
+
+/* Bytes of the first version of the table of windows that says its size. */
+enum { WINDOW_BYTES_LEAST = offsetof(tutti_window_ops, bytes) + sizeof(((tutti_window_ops *)0)->bytes) };
+
+/* The table of windows of ops, which may be shorter than ours, or begin with its first entry. */
+static tutti_window_ops widened_windows(const tutti_backend_ops *ops)
+{
+    const size_t     head = offsetof(tutti_window_ops, open);
+    tutti_window_ops wide = { .size = 0 };
+
+    if (ops->api < SIZED_WINDOWS)
+        memcpy((char *)&wide + head, (const void *)ops->windows, WINDOW_BYTES_LEAST - head);
+    else
+        memcpy(&wide, ops->windows, ops->windows->size < sizeof wide ? ops->windows->size : sizeof wide);
+    wide.size = sizeof wide;
+    return wide;
 }
 
 static const char *missing_window_entry(const tutti_window_ops *ops)
@@ -100,6 +125,21 @@ static const char *missing_message_entry(const tutti_backend_ops *ops)
     return first_missing(required, sizeof required / sizeof required[0]);
 }
 
+static tutti_status check_windows(const char *whose, const tutti_backend_ops *ops)
+{
+    tutti_window_ops wide;
+    const char      *missing;
+
+    if (ops->api >= SIZED_WINDOWS && ops->windows->size < WINDOW_BYTES_LEAST)
+        return tti_fail(TUTTI_E_ARG, "the table of windows of %s has %u bytes, and its first version has %d\n  next: say its size, "
+                        "sizeof(tutti_window_ops)", whose, ops->windows->size, (int)WINDOW_BYTES_LEAST);
+    wide = widened_windows(ops);
+    missing = missing_window_entry(&wide);
+    if (missing != NULL)
+        return tti_fail(TUTTI_E_ARG, "the table of windows of %s has no entry '%s'", whose, missing);
+    return TUTTI_OK;
+}
+
 static tutti_status check_entries(const char *whose, const tutti_backend_ops *ops)
 {
     const entry required[] = {
@@ -119,9 +159,6 @@ static tutti_status check_entries(const char *whose, const tutti_backend_ops *op
     if (ops->advance != NULL && !ops->takes_segments)
         return tti_fail(TUTTI_E_ARG, "the table of %s has the entry 'advance', but does not take segments\n  next: take them, or "
                         "leave 'advance' out", whose);
-    missing = ops->windows != NULL ? missing_window_entry(ops->windows) : NULL;
-    if (missing != NULL)
-        return tti_fail(TUTTI_E_ARG, "the table of windows of %s has no entry '%s'", whose, missing);
     if (ops->streams != NULL && !ops->takes_segments)
         return tti_fail(TUTTI_E_ARG, "the table of %s has 'streams', but does not take segments\n  next: take them, or leave "
                         "'streams' out", whose);
@@ -131,7 +168,7 @@ static tutti_status check_entries(const char *whose, const tutti_backend_ops *op
     missing = ops->streams != NULL ? missing_stream_entry(ops->streams) : NULL;
     if (missing != NULL)
         return tti_fail(TUTTI_E_ARG, "the table of streams of %s has no entry '%s'", whose, missing);
-    return TUTTI_OK;
+    return ops->windows != NULL ? check_windows(whose, ops) : TUTTI_OK;
 }
 
 /* ops is as large as its version says: what comes behind its first two members may be looked at only then. */
@@ -240,10 +277,19 @@ static void fill_streams(tti_adopted *a)
     a->ops.streams = &a->streams;
 }
 
+static void fill_windows(tti_adopted *a)
+{
+    if (a->ops.windows == NULL)
+        return;
+    a->windows = widened_windows(&a->ops);
+    a->ops.windows = &a->windows;
+}
+
 static void fill(tti_adopted *a, const char *name, unsigned devices, const tutti_backend_ops *ops)
 {
     a->ops = widened(ops);
     fill_streams(a);
+    fill_windows(a); /* by the version that the table has come with */
     a->devices = devices;
     snprintf(a->name, sizeof a->name, "%s", name);
     a->ops.name = a->name;

@@ -12,6 +12,7 @@ enum { TTI_ADOPTED_NAME_MAX = 32 };
 typedef struct tti_adopted {
     tutti_backend_ops   ops; /* of this library's version, and complete; its name is the one below */
     tutti_stream_ops    streams; /* what ops.streams points at, if there are any */
+    tutti_window_ops    windows; /* the same for ops.windows */
     unsigned            devices;
     char                name[TTI_ADOPTED_NAME_MAX];
     struct tti_adopted *next;
