@@ -346,7 +346,7 @@ void tnccl_destroy(tutti_backend *backend)
 {
     tnccl_backend *b = (tnccl_backend *)backend;
     const int      device = tnccl_enter(b);
-    const bool     was_made = b->has_watchdog;
+    const bool     was_made = b->watchdog != NULL;
 
     pthread_mutex_lock(&b->lock);
     if (was_made)

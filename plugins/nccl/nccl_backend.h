@@ -107,8 +107,7 @@ typedef struct tnccl_backend {
     int64_t         taking_ns;   /* since when NCCL is about to take that one; 0: it is not */
     int64_t         taking_deadline_ns;
 
-    pthread_t  watchdog;
-    bool       has_watchdog;
+    tutti_plugin_thread *watchdog; /* NULL: there is none */
     tutti_word news; /* grows when the watchdog has something new to look at */
     int64_t    store_rests_ns; /* the watchdog's alone: it asks the store nothing until then */
 } tnccl_backend;

@@ -298,7 +298,7 @@ static int64_t look(watch *w)
     return b->status != TUTTI_OK && !b->is_told ? REPORT_NS : INT64_MAX; /* it is told again */
 }
 
-static void *watch_group(void *arg)
+static void watch_group(void *arg)
 {
     watch     w = { .b = arg };
     const int device = tnccl_enter(w.b);
@@ -320,22 +320,18 @@ static void *watch_group(void *arg)
         tell_end(w.b);
     pthread_mutex_unlock(&w.b->lock);
     tnccl_leave(device);
-    return NULL;
 }
 
 tutti_status tnccl_watch(tnccl_backend *b)
 {
-    if (pthread_create(&b->watchdog, NULL, watch_group, b) != 0)
-        return tnccl_host->fail(TUTTI_E_NOMEM, "cannot start the thread that watches group '%s'", b->name);
-    b->has_watchdog = true;
-    return TUTTI_OK;
+    return tnccl_host->thread_start("tutti-nccl", watch_group, b, &b->watchdog);
 }
 
 void tnccl_watch_end(tnccl_backend *b)
 {
-    if (!b->has_watchdog)
+    if (b->watchdog == NULL)
         return;
     tnccl_news(b);
-    pthread_join(b->watchdog, NULL);
-    b->has_watchdog = false;
+    tnccl_host->thread_join(b->watchdog);
+    b->watchdog = NULL;
 }
