@@ -9,12 +9,15 @@
  *          begun, so all meet in the store before, where a deadline is heeded.
  * Failure  The first one is kept, with its words, and is what every later call returns. MPI cannot take back a collective
  *          that was begun, nor a message that was sent: it only ever sees memory of ours, so the caller's is free at
- *          once, and ours stays until the process ends. Neither is the communicator given back then. */
+ *          once, and ours stays until the process ends. Neither is the communicator given back then.
+ * End      Groups that are open are in a list, for when the program ends MPI before them: that is their failure. */
 #include "mpi_backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static tmpi_backend *open_groups; /* under the lock */
 
 /* ---- failing ---- */
 
@@ -53,6 +56,18 @@ void tmpi_abort(tutti_backend *backend)
     tmpi_lock();
     tmpi_finish(b, TUTTI_E_ABORTED, "the group was aborted on this rank");
     tmpi_unlock();
+}
+
+/* Who waits for them, in a thread of its own, finds out by itself. */
+void tmpi_groups_end(void)
+{
+    tmpi_backend *b;
+
+    for (b = open_groups; b != NULL; b = b->next) {
+        tmpi_finish(b, TUTTI_E_STATE, "the program has ended MPI, which this group of backend 'mpi' stands on\n"
+                                      "  next: call MPI_Finalize after the last group of backend 'mpi' is destroyed");
+        tmpi_notices_hush(b);
+    }
 }
 
 /* ---- waiting ---- */
@@ -103,7 +118,7 @@ tutti_status tmpi_await(tmpi_backend *b, MPI_Request *request, const tmpi_wait *
 
     while (!done && st == TUTTI_OK) {
         tmpi_lock();
-        code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        code = TMPI_CALL(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (code != MPI_SUCCESS)
             mpi_failed(b, code, wait->what);
         if (!done && b->notices != NULL)
@@ -144,8 +159,8 @@ static tutti_status check_token(tmpi_backend *b, const tmpi_wait *wait)
         return tmpi_host->fail(TUTTI_E_NOMEM, "no memory for a group of %d", b->n_ranks);
     theirs[b->n_ranks] = b->token;
     tmpi_lock();
-    code = MPI_Iallgather(&theirs[b->n_ranks], (int)sizeof *theirs, MPI_BYTE, theirs, (int)sizeof *theirs, MPI_BYTE, b->comm,
-                          &request);
+    code = TMPI_CALL(MPI_Iallgather(&theirs[b->n_ranks], (int)sizeof *theirs, MPI_BYTE, theirs, (int)sizeof *theirs, MPI_BYTE,
+                                    b->comm, &request));
     tmpi_unlock();
     if (code != MPI_SUCCESS)
         st = tmpi_fail_mpi(code, wait->what, b->name);
@@ -170,7 +185,7 @@ static tutti_status copy_world(tmpi_backend *b, const tutti_backend_config *conf
     int             code;
 
     tmpi_lock();
-    code = MPI_Comm_idup(MPI_COMM_WORLD, &b->comm, &request);
+    code = TMPI_CALL(MPI_Comm_idup(MPI_COMM_WORLD, &b->comm, &request));
     tmpi_unlock();
     if (code != MPI_SUCCESS)
         return tmpi_fail_mpi(code, wait.what, b->name);
@@ -178,9 +193,9 @@ static tutti_status copy_world(tmpi_backend *b, const tutti_backend_config *conf
     if (st != TUTTI_OK)
         return st;
     tmpi_lock();
-    MPI_Comm_set_errhandler(b->comm, MPI_ERRORS_RETURN);
+    code = TMPI_CALL(MPI_Comm_set_errhandler(b->comm, MPI_ERRORS_RETURN));
     tmpi_unlock();
-    return check_token(b, &wait);
+    return code == MPI_SUCCESS ? check_token(b, &wait) : tmpi_fail_mpi(code, wait.what, b->name);
 }
 
 /* The members have met and are about to call this, too: MPI's waiting is short. Without the lock, where MPI allows
@@ -205,7 +220,7 @@ static tutti_status choose_members(tmpi_backend *b, const tutti_backend_config *
     int                 code;
 
     tmpi_lock();
-    code = MPI_Comm_group(world->comm, &all);
+    code = TMPI_CALL(MPI_Comm_group(world->comm, &all));
     if (code == MPI_SUCCESS)
         code = MPI_Group_incl(all, config->n_ranks, config->global_ranks, &members);
     tmpi_unlock();
@@ -213,11 +228,11 @@ static tutti_status choose_members(tmpi_backend *b, const tutti_backend_config *
         code = create_among(world->comm, members, (int)(config->group_id % 32767), &b->comm);
     tmpi_lock();
     if (code == MPI_SUCCESS)
-        MPI_Comm_set_errhandler(b->comm, MPI_ERRORS_RETURN);
+        code = TMPI_CALL(MPI_Comm_set_errhandler(b->comm, MPI_ERRORS_RETURN));
     if (members != MPI_GROUP_NULL)
-        MPI_Group_free(&members);
+        (void)TMPI_CALL(MPI_Group_free(&members));
     if (all != MPI_GROUP_NULL)
-        MPI_Group_free(&all);
+        (void)TMPI_CALL(MPI_Group_free(&all));
     tmpi_unlock();
     return code == MPI_SUCCESS ? TUTTI_OK : tmpi_fail_mpi(code, "making a communicator", b->name);
 }
@@ -282,6 +297,25 @@ static tutti_status open_comm(tmpi_backend *b, const tutti_backend_config *confi
     return st == TUTTI_OK ? tmpi_notices_open(b) : st;
 }
 
+/* Under the lock. */
+static void enter(tmpi_backend *b)
+{
+    b->next = open_groups;
+    b->link = &open_groups;
+    if (open_groups != NULL)
+        open_groups->link = &b->next;
+    open_groups = b;
+    tmpi_engine_enter();
+}
+
+static void leave(tmpi_backend *b, bool failed)
+{
+    *b->link = b->next;
+    if (b->next != NULL)
+        b->next->link = b->link;
+    tmpi_engine_leave(failed);
+}
+
 tutti_status tmpi_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tmpi_backend *b;
@@ -307,7 +341,7 @@ tutti_status tmpi_create(const tutti_backend_config *config, tutti_backend **bac
     b->n_ranks = config->n_ranks;
     snprintf(b->name, sizeof b->name, "%s", config->name);
     tmpi_lock();
-    tmpi_engine_enter();
+    enter(b);
     tmpi_unlock();
     st = open_comm(b, config);
     if (st != TUTTI_OK) {
@@ -329,10 +363,10 @@ void tmpi_destroy(tutti_backend *backend)
     tmpi_finish(b, TUTTI_E_ABORTED, "the group was destroyed");
     tmpi_notices_close(b);
     /* Freeing one is a thing of all members by the standard's words, but waits for nobody in the libraries that there
-     * are; after a failure MPI may still use it. */
+     * are; after a failure, of which MPI's end is one, MPI may still use it. */
     if (!failed && !b->stuck && b->comm != MPI_COMM_NULL)
-        MPI_Comm_free(&b->comm);
-    tmpi_engine_leave(failed);
+        (void)TMPI_CALL(MPI_Comm_free(&b->comm));
+    leave(b, failed);
     b->home->backend = NULL;
     tmpi_home_drop(b->home);
     tmpi_unlock();

@@ -165,7 +165,7 @@ tutti_status tmpi_cards_exchange(tmpi_backend *b, const tutti_call *call, const 
     *own = card_of(call);
     put_data(b, call, own);
     tmpi_lock();
-    code = MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, cards, (int)sizeof *own, MPI_BYTE, b->comm, &request);
+    code = TMPI_CALL(MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, cards, (int)sizeof *own, MPI_BYTE, b->comm, &request));
     tmpi_unlock();
     if (code != MPI_SUCCESS)
         return tmpi_fail_mpi(code, wait->what, b->name);

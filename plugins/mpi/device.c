@@ -198,7 +198,7 @@ static tutti_status swap_pieces(tmpi_backend *b, const part *parts, int64_t at, 
     for (i = 0; i < 2 * b->n_ranks; i++)
         requests[i] = MPI_REQUEST_NULL;
     tmpi_lock();
-    code = begin_pieces(b, parts, at, requests);
+    code = TMPI_CALL(begin_pieces(b, parts, at, requests));
     tmpi_unlock();
     if (code != MPI_SUCCESS)
         st = tmpi_fail_mpi(code, wait->what, b->name);

@@ -9,13 +9,17 @@
  * End      What we have begun is ended when the process exits, as MPI cannot begin twice. MPI_Finalize waits for all
  *          ranks, so it is called only after an orderly end: every group was destroyed, none had failed, and MPI has
  *          nothing of ours any more. Else the process goes without, and mpirun, which sees that, ends the others.
- *          What the program has begun it ends; MPI then first deletes what hangs on MPI_COMM_SELF, which is how we learn
- *          of it, give back what is MPI's, and call it no more.
+ *          What the program has begun it ends, and it may end what we have; MPI then first deletes what hangs on
+ *          MPI_COMM_SELF, which is how we learn of it. Groups that are open then fail, in words, what is MPI's is
+ *          given back, and from there on MPI is called no more: it would end the process. `ended` is set once, under the
+ *          lock, after the last call; whoever calls MPI holds the lock and looks at it first. It is atomic for those that
+ *          put words together without the lock.
  * Errors   Our communicators return them. If we have begun MPI, MPI_COMM_WORLD does, too. */
 #include "mpi_backend.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -28,6 +32,7 @@ static struct {
     pid_t           process;  /* in this process: a child that was forked has nothing to end */
     int             groups;   /* open ones */
     bool            disorder; /* a group has failed */
+    _Atomic bool    ended;    /* MPI, or it does in a moment */
     tmpi_facts      facts;
 } engine = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -57,11 +62,24 @@ void tmpi_engine_leave(bool failed)
     engine.disorder |= failed;
 }
 
+bool tmpi_has_ended(void)
+{
+    return engine.ended;
+}
+
+tutti_status tmpi_fail_ended(void)
+{
+    return tmpi_host->fail(TUTTI_E_STATE, "MPI has ended in this process, and cannot begin again\n"
+                                          "  next: call MPI_Finalize after the last group of backend 'mpi' is destroyed");
+}
+
 tutti_status tmpi_fail_mpi(int code, const char *what, const char *group)
 {
     char words[MPI_MAX_ERROR_STRING] = "";
     int  length = 0;
 
+    if (tmpi_has_ended())
+        return tmpi_fail_ended();
     MPI_Error_string(code, words, &length);
     words[strcspn(words, "\n")] = '\0';
     return tmpi_host->fail(TUTTI_E_BACKEND, "%s on group '%s': MPI says '%.200s'", what, group, words);
@@ -96,6 +114,7 @@ static void end_mpi(void)
     if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
         if (is_orderly()) {
             MPI_Type_free(&engine.facts.block);
+            engine.ended = true; /* before what is told of the end looks */
             MPI_Finalize();
         } else if (engine.ours) {
             tmpi_host->log(TUTTI_LOG_WARN, "this process ends without MPI_Finalize, as a group of backend 'mpi' %s%s",
@@ -108,17 +127,23 @@ static void end_mpi(void)
     tmpi_unlock();
 }
 
-/* In the program's MPI_Finalize. */
-static int program_ends_mpi(MPI_Comm comm, int key, void *value, void *extra)
+/* In MPI_Finalize. In our own there is nothing left to do, and the lock is held. */
+static int mpi_ends(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm;
     (void)key;
     (void)value;
     (void)extra;
+    if (engine.ended)
+        return MPI_SUCCESS;
+    tmpi_lock();
+    tmpi_groups_end();
+    tmpi_unlock();
     tmpi_messages_stop();
     tmpi_lock();
-    engine.up = false; /* who makes a group from here on is told that MPI has ended */
-    MPI_Type_free(&engine.facts.block); /* what MPI still moves of that type, it moves */
+    if (engine.up)
+        MPI_Type_free(&engine.facts.block); /* what MPI still moves of that type, it moves */
+    engine.ended = true;
     tmpi_unlock();
     return MPI_SUCCESS;
 }
@@ -126,7 +151,7 @@ static int program_ends_mpi(MPI_Comm comm, int key, void *value, void *extra)
 static tutti_status learn_of_end(void)
 {
     int key = MPI_KEYVAL_INVALID;
-    int code = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, program_ends_mpi, &key, NULL);
+    int code = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_ends, &key, NULL);
 
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
@@ -147,8 +172,7 @@ static tutti_status begin_mpi(int *level_out)
     MPI_Finalized(&ended);
     MPI_Initialized(&begun);
     if (ended)
-        return tmpi_host->fail(TUTTI_E_STATE, "MPI has ended in this process, and cannot begin again\n"
-                                              "  next: call MPI_Finalize after the last group of backend 'mpi' is destroyed");
+        return tmpi_fail_ended();
     if (begun) {
         MPI_Query_thread(level_out);
         if (*level_out >= MPI_THREAD_SERIALIZED)
@@ -171,7 +195,7 @@ static tutti_status begin_mpi(int *level_out)
         return tmpi_host->fail(TUTTI_E_UNSUPPORTED, "this MPI library offers %s only, and backend 'mpi' has a thread of its own\n"
                                                     "  next: take a library that was built with threads",
                                level_name(*level_out));
-    return TUTTI_OK;
+    return learn_of_end();
 }
 
 /* Others have an own name for it, or none: then nobody says so. */
@@ -217,7 +241,9 @@ tutti_status tmpi_engine_start(void)
     int          level = MPI_THREAD_SINGLE;
 
     tmpi_lock();
-    if (!engine.up) {
+    if (tmpi_has_ended()) {
+        st = tmpi_fail_ended();
+    } else if (!engine.up) {
         st = begin_mpi(&level);
         if (st == TUTTI_OK)
             st = find_facts(level);

@@ -16,7 +16,6 @@
  *          is in the list. All under the lock. */
 #include "mpi_backend.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +52,9 @@ struct tutti_request {
 static struct {
     tutti_request *first;
     tutti_word     news; /* grows when something is put into the list, and to stop: the thread sleeps on it */
-    pthread_t      thread;
-    bool           has_thread, stop;
-    bool           closed; /* MPI is about to end: it is asked for nothing any more */
+    tutti_plugin_thread *thread; /* NULL: there is none */
+    bool           stop;
+    bool           closed; /* MPI is about to end, or the process: it is asked for nothing any more */
 } mail;
 
 /* ---- the list ---- */
@@ -193,7 +192,7 @@ static void look(tutti_request *r)
     tutti_status st = TUTTI_OK;
     int          done = 0, code;
 
-    if (r->over || mail.closed)
+    if (r->over || mail.closed || tmpi_has_ended())
         return;
     code = MPI_Test(&r->mpi, &done, &status);
     if (!done && code == MPI_SUCCESS)
@@ -228,13 +227,13 @@ void tmpi_messages_end(const tmpi_home *home)
         r->by_group = true;
         be_ended(r, home->status);
         if (!r->is_send)
-            MPI_Cancel(&r->mpi);
+            (void)TMPI_CALL(MPI_Cancel(&r->mpi));
     }
 }
 
 /* ---- the thread ---- */
 
-static void *ask(void *unused)
+static void ask(void *unused)
 {
     uint32_t rounds = 0, seen;
     bool     stop = false, idle;
@@ -256,15 +255,11 @@ static void *ask(void *unused)
             tmpi_host->idle(&rounds, true);
         }
     }
-    return NULL;
 }
 
 static tutti_status have_thread(void)
 {
-    if (!mail.has_thread && pthread_create(&mail.thread, NULL, ask, NULL) != 0)
-        return tmpi_host->fail(TUTTI_E_NOMEM, "cannot start the thread that moves the messages of backend 'mpi'");
-    mail.has_thread = true;
-    return TUTTI_OK;
+    return mail.thread != NULL ? TUTTI_OK : tmpi_host->thread_start("tutti-mpi", ask, NULL, &mail.thread);
 }
 
 bool tmpi_messages_left(void)
@@ -277,17 +272,18 @@ void tmpi_messages_stop(void)
 {
     const int64_t until = tmpi_host->now_ns() + LEAVE_NS;
     uint32_t      rounds = 0;
-    bool          has_thread, left = true;
+    tutti_plugin_thread *thread;
+    bool          left = true;
 
     tmpi_lock();
     mail.stop = true;
-    has_thread = mail.has_thread;
-    mail.has_thread = false;
+    thread = mail.thread;
+    mail.thread = NULL;
     mail.news++;
     tmpi_host->wake_word(&mail.news);
     tmpi_unlock();
-    if (has_thread)
-        pthread_join(mail.thread, NULL);
+    if (thread != NULL)
+        tmpi_host->thread_join(thread);
     while (left && tmpi_host->now_ns() < until) {
         tmpi_lock();
         look_at_all();
@@ -312,7 +308,7 @@ static tutti_status start(tmpi_backend *b, tutti_request *r)
 {
     MPI_Datatype type;
     const int    count = units(r->frame_bytes, &type);
-    tutti_status st = have_thread();
+    tutti_status st = tmpi_has_ended() ? tmpi_fail_ended() : have_thread();
     int          code;
 
     if (st != TUTTI_OK)

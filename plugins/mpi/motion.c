@@ -110,8 +110,8 @@ static tutti_status exchange(const motion *m)
     MPI_Request request;
 
     tmpi_lock();
-    return finish(m, MPI_Ialltoallv(m->b->out, m->out_bytes, m->out_at, MPI_BYTE, m->b->in, m->in_bytes, m->in_at, MPI_BYTE,
-                                    m->b->comm, &request), &request);
+    return finish(m, TMPI_CALL(MPI_Ialltoallv(m->b->out, m->out_bytes, m->out_at, MPI_BYTE, m->b->in, m->in_bytes, m->in_at,
+                                              MPI_BYTE, m->b->comm, &request)), &request);
 }
 
 /* bytes of data of each member to all, or to root. */
@@ -120,7 +120,8 @@ static tutti_status spread(const motion *m, const void *data, int bytes, void *t
     MPI_Request request;
 
     tmpi_lock();
-    return finish(m, MPI_Iallgatherv(data, bytes, MPI_BYTE, to, to_bytes, to_at, MPI_BYTE, m->b->comm, &request), &request);
+    return finish(m, TMPI_CALL(MPI_Iallgatherv(data, bytes, MPI_BYTE, to, to_bytes, to_at, MPI_BYTE, m->b->comm, &request)),
+                  &request);
 }
 
 static tutti_status bring_together(const motion *m, const void *data, int bytes, void *to, const int *to_bytes,
@@ -129,8 +130,8 @@ static tutti_status bring_together(const motion *m, const void *data, int bytes,
     MPI_Request request;
 
     tmpi_lock();
-    return finish(m, MPI_Igatherv(data, bytes, MPI_BYTE, to, to_bytes, to_at, MPI_BYTE, m->call->root, m->b->comm, &request),
-                  &request);
+    return finish(m, TMPI_CALL(MPI_Igatherv(data, bytes, MPI_BYTE, to, to_bytes, to_at, MPI_BYTE, m->call->root, m->b->comm,
+                                            &request)), &request);
 }
 
 /* ---- reductions ---- */
@@ -283,7 +284,7 @@ static tutti_status scatter_slice(const motion *m, int64_t at)
     for (r = 0; r < b->n_ranks && call->root == b->rank; r++)
         copy(b->out + (size_t)bytes * (size_t)r, from(call->list[r], at, m->element), n, m->element);
     tmpi_lock();
-    st = finish(m, MPI_Iscatter(b->out, bytes, MPI_BYTE, b->in, bytes, MPI_BYTE, call->root, b->comm, &request), &request);
+    st = finish(m, TMPI_CALL(MPI_Iscatter(b->out, bytes, MPI_BYTE, b->in, bytes, MPI_BYTE, call->root, b->comm, &request)), &request);
     if (st == TUTTI_OK)
         copy(into(call->out, at, m->element), b->in, n, m->element);
     return st;
@@ -313,7 +314,8 @@ static tutti_status broadcast(const motion *m)
         if (call->root == b->rank)
             copy(b->out, from(call->in, at, m->element), n, m->element);
         tmpi_lock();
-        st = finish(m, MPI_Ibcast(b->out, (int)((size_t)n * m->element), MPI_BYTE, call->root, b->comm, &request), &request);
+        st = finish(m, TMPI_CALL(MPI_Ibcast(b->out, (int)((size_t)n * m->element), MPI_BYTE, call->root, b->comm, &request)),
+                    &request);
         if (st == TUTTI_OK && call->root != b->rank)
             copy(into(call->out, at, m->element), b->out, n, m->element);
     }
@@ -356,7 +358,7 @@ static tutti_status agree_on_counts(const motion *m)
     memcpy(own, call->in_counts, row / 2);
     memcpy(own + n, call->list_counts, row / 2);
     tmpi_lock();
-    st = finish(m, MPI_Iallgather(own, (int)row, MPI_BYTE, counts, (int)row, MPI_BYTE, m->b->comm, &request), &request);
+    st = finish(m, TMPI_CALL(MPI_Iallgather(own, (int)row, MPI_BYTE, counts, (int)row, MPI_BYTE, m->b->comm, &request)), &request);
     if (m->b->stuck)
         return st; /* MPI may still write there */
     if (st == TUTTI_OK)

@@ -74,6 +74,14 @@ void tmpi_unlock(void);
 void tmpi_engine_enter(void);
 void tmpi_engine_leave(bool failed);
 
+/** Whether MPI has ended, and so is called no more. It stays true. Who asks under the lock, and is told that it has not, may
+ * call MPI until the lock is given back. */
+bool tmpi_has_ended(void);
+/** Words for what would need MPI then. */
+tutti_status tmpi_fail_ended(void);
+/** A call of MPI, under the lock: its code, or MPI_ERR_OTHER without a call if MPI has ended; tmpi_fail_mpi() then says so. */
+#define TMPI_CALL(call) (tmpi_has_ended() ? MPI_ERR_OTHER : (call))
+
 /** Words for an error code of MPI. */
 tutti_status tmpi_fail_mpi(int code, const char *what, const char *group);
 
@@ -94,6 +102,7 @@ typedef struct tmpi_notices tmpi_notices;
 
 struct tmpi_backend {
     tutti_backend base;
+    tmpi_backend *next, **link; /* in the list of open groups; under the lock */
     tmpi_home    *home;
     MPI_Comm      comm; /* its ranks are the group's */
     int           rank;
@@ -122,6 +131,8 @@ void tmpi_destroy(tutti_backend *backend);
 
 /** Under the lock. The first one who says so finishes the group: all its waits see it, its messages end. */
 void tmpi_finish(tmpi_backend *b, tutti_status status, const char *words);
+/** Under the lock: MPI is about to end. All open groups are finished, and MPI has no receive of theirs any more. */
+void tmpi_groups_end(void);
 /** Under the lock: this thread's last error becomes the group's words. */
 tutti_status tmpi_say(const tmpi_home *home);
 void tmpi_home_drop(tmpi_home *home);
@@ -219,6 +230,8 @@ void tmpi_messages_stop(void);
 
 tutti_status tmpi_notices_open(tmpi_backend *b);
 void tmpi_notices_close(tmpi_backend *b);
+/** Under the lock: listen no more. */
+void tmpi_notices_hush(tmpi_backend *b);
 /** Under the lock: see what others have told. */
 void tmpi_notices_look(tmpi_backend *b);
 /** Under the lock: tell all that this group has failed. */

@@ -59,7 +59,7 @@ tutti_status tmpi_notices_open(tmpi_backend *b)
     if (b->notices == NULL)
         return tmpi_host->fail(TUTTI_E_NOMEM, "no memory for a group of %d", b->n_ranks);
     tmpi_lock();
-    code = listen_again(b);
+    code = TMPI_CALL(listen_again(b));
     tmpi_unlock();
     if (code == MPI_SUCCESS)
         return TUTTI_OK;
@@ -68,15 +68,20 @@ tutti_status tmpi_notices_open(tmpi_backend *b)
     return tmpi_fail_mpi(code, "listening", b->name);
 }
 
-/* Taking back a receive is a local thing, and so is the wait for it. */
+/* Taking back a receive is a local thing, and so is the wait for it. Once MPI has ended none is open: it was taken back before. */
+void tmpi_notices_hush(tmpi_backend *b)
+{
+    if (b->notices == NULL || b->notices->request == MPI_REQUEST_NULL || tmpi_has_ended())
+        return;
+    MPI_Cancel(&b->notices->request);
+    MPI_Wait(&b->notices->request, MPI_STATUS_IGNORE);
+}
+
 void tmpi_notices_close(tmpi_backend *b)
 {
     if (b->notices == NULL)
         return;
-    if (b->notices->request != MPI_REQUEST_NULL) {
-        MPI_Cancel(&b->notices->request);
-        MPI_Wait(&b->notices->request, MPI_STATUS_IGNORE);
-    }
+    tmpi_notices_hush(b);
     free(b->notices);
     b->notices = NULL;
 }
@@ -135,7 +140,7 @@ void tmpi_notices_look(tmpi_backend *b)
     notice     n;
     int        done = 1;
 
-    while (done && b->notices != NULL && b->notices->request != MPI_REQUEST_NULL) {
+    while (done && b->notices != NULL && b->notices->request != MPI_REQUEST_NULL && !tmpi_has_ended()) {
         done = 0;
         if (MPI_Test(&b->notices->request, &done, &status) != MPI_SUCCESS || !done)
             return;

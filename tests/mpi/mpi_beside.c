@@ -3,7 +3,8 @@
  * mpi_beside.c
  * Goal    a program that calls MPI itself begins and ends it, and neither meets what the other sends; with too few threads the
  *         backend is refused, which all ranks are told, and the program goes on with MPI; so it does where it finds the plug-in of
- *         another MPI library.
+ *         another MPI library. One that ends MPI before its groups is told so by what it calls then, and goes on, too; also where
+ *         the backend has begun MPI.
  * Method  one rank of two, built with the library of the plug-in. Says "rank R of P: fine". */
 #include <mpi.h>
 
@@ -38,6 +39,43 @@ static void both(int rank, int size)
     CHECK(x == 0);
     OK(tutti_destroy_process_group(NULL));
     own_mpi(rank, size);
+}
+
+static void refused_at_the_end(tutti_group *group)
+{
+    float x = 1;
+
+    FAILS(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_E_STATE, "after the last group of backend 'mpi'");
+    FAILS(tutti_send(TUTTI_SPAN(&x, 1), 1 - tutti_get_rank(NULL), 4, group), TUTTI_E_STATE, "after the last group of backend 'mpi'");
+}
+
+/* MPI ends while two groups are open, and a message of one is under way: MPI itself would end the process if it were called then. */
+static void too_early(bool begins)
+{
+    const int    ranks[] = { 0, 1 };
+    int64_t      x = 1, never = 0;
+    tutti_group *pair = NULL, *later = NULL;
+    tutti_work  *work = NULL;
+    int          rank, size, level;
+
+    if (begins)
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    OK(tutti_init_process_group(NULL));
+    rank = tutti_get_rank(NULL);
+    size = tutti_get_world_size(NULL);
+    OK(tutti_new_group(ranks, 2, NULL, &pair));
+    OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, pair));
+    CHECK(x == 2);
+    OK(tutti_irecv(TUTTI_SPAN(&never, 1), 1 - rank, 3, pair, &work));
+    MPI_Finalize();
+    FAILS(tutti_work_wait(work), TUTTI_E_STATE, "the program has ended MPI");
+    tutti_work_free(work);
+    refused_at_the_end(pair);
+    refused_at_the_end(NULL);
+    FAILS(tutti_new_group(ranks, 2, NULL, &later), TUTTI_E_STATE, "after the last group of backend 'mpi'");
+    OK(tutti_destroy_process_group(pair));
+    OK(tutti_destroy_process_group(NULL));
+    printf("rank %d of %d: fine\n", rank, size);
 }
 
 static void refused(tutti_status status, const char *words)
@@ -101,6 +139,10 @@ int main(int argc, char **argv)
     const bool all = says(argc, argv, "funneled");
     int        rank, size, level;
 
+    if (argc > 1 && strncmp(argv[1], "early", 5) == 0) {
+        too_early(says(argc, argv, "early"));
+        return 0;
+    }
     MPI_Init_thread(&argc, &argv, all || (few >= 0 && rank_told() == few) ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

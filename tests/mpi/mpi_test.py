@@ -103,7 +103,7 @@ def failures(job):
 
 def beside(job):
     program = job.bin / ("mpi_beside_" + job.name)
-    for level in ("multiple", "funneled", "first", "second"):
+    for level in ("multiple", "funneled", "first", "second", "early", "early-theirs"):
         said = run(job.ranks(2, program, level), job.backend())
         check_lines(said, 2)
         if "leaked" in said:  # MPICH counts what a program has made, and not freed, when it ends
