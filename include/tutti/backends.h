@@ -18,7 +18,9 @@
  * | nccl | cuda | a plug-in: NCCL, in the order of streams (tutti/stream.h); docs/nccl.md |
  * | ucc, mpi, xccl | as the plug-in says | names that are reserved for plug-ins |
  * | debug-NAME | as NAME | the backend NAME, with a meeting through the store before each collective: who has not come is named when time is
- *   up, with its last call, and who is about to run something else is TUTTI_E_MISMATCH on all ranks. For backends that do not see
+ *   up, with its last call, and who is about to run something else is TUTTI_E_MISMATCH on all ranks. Words
+ *   say where calls were made, as "train+0x1a2f (step+0x4f)": object, place in it (for addr2line -e), function; not in a program
+ *   that has the static library inside. For backends that do not see
  *   to that themselves, as "native" does; a meeting takes some milliseconds. At the debug level "detail", which is to be
  *   the same on all ranks then, registered backends and plug-ins are wrapped so without being asked |
  * | any other | as it says | what the program has registered, else the plug-in tutti-backend-NAME.so, which is looked for as

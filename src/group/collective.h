@@ -85,6 +85,7 @@ static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, in
     call.whole = TUTTI_WHOLE_CALL;
     call.device_index = device.index;
     call.ticket = NULL;
+    call.site = NULL;
     return call;
 }
 

@@ -30,6 +30,7 @@
  *         another thread: a worker that looks meanwhile finds none, and is roused again afterwards. What was begun is
  *         run in any case, also after the group has failed: then the backend gives the buffers back, and the work
  *         ends after that. */
+#include "base/site.h"
 #include "group/compound.h"
 #include "group/put.h"
 #include "group/queue.h"
@@ -417,6 +418,8 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
         return st;
     keep_arrays(work, call, n_list);
     work->n_list = n_list;
+    if (group->routes[call->device].compares)
+        work->call.site = tti_site_now(); /* it runs elsewhere */
     if (tti_is_streamed(group, call->device))
         st = tti_streamed_issue(group, work);
     if (st != TUTTI_OK) {

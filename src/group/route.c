@@ -226,6 +226,7 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     if (st != TUTTI_OK)
         return st;
     config->store = route->store;
+    route->compares = tti_backend_inside(route->ops) != route->ops;
     config->ops = route->ops;
     config->parent = NULL;
     config->split_from = splits_from(group, device);

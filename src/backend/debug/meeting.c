@@ -3,8 +3,9 @@
  * meeting.c - a barrier before each collective, at which members compare what they are about to run.
  *
  * How     Before the n-th call member r writes a note of it to "n/r" (watch/control.h has the note), and reads the others'. What
- *         all must agree on has to be the same. What one gives to each of ALL_TO_ALL stands behind the note, and is
- *         compared with what is expected.
+ *         all must agree on has to be the same. Where the program has made the call stands behind the note, as text, for the words
+ *         of all: only the one who calls can tell it. What one gives to each of ALL_TO_ALL stands behind that, and is compared
+ *         with what is expected.
  * True    Who has read all notes of call n knows that all have come out of meeting n-1, so nobody reads its note of that any
  *         more: it takes that away. So a member has two keys at most, and of one that does not come the last note is still there.
  *         ended is set once, by any thread; who waits looks at it every LOOK_MS, since a store cannot be told to wake it.
@@ -17,10 +18,17 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/port.h"
+#include "base/site.h"
 #include "store/store.h"
 #include "watch/control.h"
 
-enum { KEY_BYTES = 64, LOOK_MS = 200, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + 64 };
+enum { KEY_BYTES = 64, LOOK_MS = 200, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + TTI_SITE_TEXT + 64 };
+
+/* What stands in a key, before what is given. */
+typedef struct told {
+    tti_call_note note;
+    char          site[TTI_SITE_TEXT]; /* "": it cannot be told */
+} told;
 
 void tti_meeting_end(tti_meeting *m)
 {
@@ -45,72 +53,102 @@ static size_t n_given(const tutti_call *call)
     return call->in_counts != NULL ? (size_t)call->n_parts : 0;
 }
 
+static told about(const tti_meeting *m, const tutti_call *call)
+{
+    told t;
+
+    memset(&t, 0, sizeof t);
+    t.note = tti_call_note_of(call);
+    memcpy(t.site, m->site, sizeof t.site);
+    return t;
+}
+
 static tutti_status tell(const tti_meeting *m, const tutti_call *call)
 {
-    const tti_call_note note = tti_call_note_of(call);
-    const size_t        given = n_given(call) * sizeof call->in_counts[0];
-    char               *value = malloc(sizeof note + given);
-    char                key[KEY_BYTES];
-    tutti_status        st;
+    const told   own = about(m, call);
+    const size_t given = n_given(call) * sizeof call->in_counts[0];
+    char        *value = malloc(sizeof own + given);
+    char         key[KEY_BYTES];
+    tutti_status st;
 
     if (value == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for what is told of a call");
-    memcpy(value, &note, sizeof note);
+    memcpy(value, &own, sizeof own);
     if (given > 0)
-        memcpy(value + sizeof note, call->in_counts, given);
-    st = tutti_store_set(m->store, key_of(m->calls, m->rank, key), value, sizeof note + given);
+        memcpy(value + sizeof own, call->in_counts, given);
+    st = tutti_store_set(m->store, key_of(m->calls, m->rank, key), value, sizeof own + given);
     free(value);
     return st;
 }
 
-/* Whether bytes can be a note; what stands behind it is for compare(). */
-static bool read_note(const tutti_bytes *bytes, tti_call_note *note_out)
+/* Whether bytes can be a note; what stands behind it is for compare(). Of the text only what can be printed is taken. */
+static bool read_note(const tutti_bytes *bytes, told *told_out)
 {
-    if (bytes->size < sizeof *note_out)
+    size_t i;
+
+    if (bytes->size < sizeof *told_out)
         return false;
-    memcpy(note_out, bytes->data, sizeof *note_out);
+    memcpy(told_out, bytes->data, sizeof *told_out);
+    told_out->site[sizeof told_out->site - 1] = '\0';
+    for (i = 0; told_out->site[i] != '\0'; i++)
+        if (told_out->site[i] < ' ' || told_out->site[i] > '~')
+            told_out->site[i] = '?';
     return true;
 }
 
-static tutti_status differ(const tti_meeting *m, const tti_call_note *own, const tti_call_note *other, int rank)
+/* "all_reduce #4 (sum, 3 f32) at train+0x1a2f (step+0x4f)". */
+static const char *describe(const told *t, char out[WAS_BYTES])
 {
-    char mine[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
+    size_t used;
 
-    tti_call_describe(own, mine);
-    tti_call_describe(other, theirs);
+    tti_call_describe(&t->note, out);
+    used = strlen(out);
+    if (t->site[0] != '\0')
+        snprintf(out + used, WAS_BYTES - used, " at %s", t->site);
+    return out;
+}
+
+static tutti_status differ(const tti_meeting *m, const told *own, const told *other, int rank)
+{
+    char mine[WAS_BYTES], theirs[WAS_BYTES];
+
     return tti_fail(TUTTI_E_MISMATCH,
                     "ranks of group '%s' call different things: rank %d is about to run %s, rank %d %s; %s differ\n  next: have "
                     "all ranks make the group's calls in the same order",
-                    m->group, m->global_ranks[m->rank], mine, m->global_ranks[rank], theirs, tti_call_difference(own, other));
+                    m->group, m->global_ranks[m->rank], describe(own, mine), m->global_ranks[rank], describe(other, theirs),
+                    tti_call_difference(&own->note, &other->note));
 }
 
 /* What member rank gives this one, behind its note. */
-static tutti_status compare_amount(const tti_meeting *m, const tutti_call *call, const tutti_bytes *bytes, int rank)
+static tutti_status compare_amount(const tti_meeting *m, const tutti_call *call, const told *own, const told *other,
+                                   const tutti_bytes *bytes, int rank)
 {
     const int64_t want = call->list_counts[rank];
     int64_t       gives = -1;
-    const size_t  at = sizeof(tti_call_note) + (size_t)m->rank * sizeof gives;
+    const size_t  at = sizeof(told) + (size_t)m->rank * sizeof gives;
 
     if (bytes->size >= at + sizeof gives)
         memcpy(&gives, (const char *)bytes->data + at, sizeof gives);
     if (gives == want)
         return TUTTI_OK;
     return tti_fail(TUTTI_E_MISMATCH,
-                    "%s #%" PRIu64 " on group '%s': rank %d gives rank %d %" PRId64 " elements, and %" PRId64 " are expected",
-                    tti_call_kind_name(call->kind), call->seq, m->group, m->global_ranks[rank], m->global_ranks[m->rank], gives, want);
+                    "%s #%" PRIu64 " on group '%s': rank %d gives rank %d %" PRId64 " elements, and %" PRId64 " are expected%s%s%s%s",
+                    tti_call_kind_name(call->kind), call->seq, m->group, m->global_ranks[rank], m->global_ranks[m->rank], gives, want,
+                    other->site[0] != '\0' ? "\n  given at " : "", other->site, own->site[0] != '\0' ? ", expected at " : "",
+                    own->site);
 }
 
 static tutti_status compare(const tti_meeting *m, const tutti_call *call, const tutti_bytes *bytes, int rank)
 {
-    const tti_call_note own = tti_call_note_of(call);
-    tti_call_note       other;
+    const told own = about(m, call);
+    told       other;
 
     if (!read_note(bytes, &other))
         return tti_fail(TUTTI_E_STORE, "what rank %d of group '%s' has told of its call has %zu bytes, and is none",
                         m->global_ranks[rank], m->group, bytes->size);
-    if (own.word != other.word)
+    if (own.note.word != other.note.word)
         return differ(m, &own, &other, rank);
-    return n_given(call) > 0 ? compare_amount(m, call, bytes, rank) : TUTTI_OK;
+    return n_given(call) > 0 ? compare_amount(m, call, &own, &other, bytes, rank) : TUTTI_OK;
 }
 
 /* ---- waiting ---- */
@@ -139,18 +177,17 @@ static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank
 }
 
 /* "rank 3, last at all_reduce #4 (sum, 3 f32)". Of the meeting before each note is still there, if the store can be asked. */
-static void say_where(const tti_meeting *m, int rank, char out[WAS_BYTES])
+static void say_where(const tti_meeting *m, int rank, char out[2 * WAS_BYTES])
 {
-    tutti_bytes   bytes = { NULL, 0 };
-    tti_call_note last;
-    char          key[KEY_BYTES], was[TTI_CALL_TEXT_MAX];
+    tutti_bytes bytes = { NULL, 0 };
+    told        last;
+    char        key[KEY_BYTES], was[WAS_BYTES];
 
     if (m->calls > 1 && tti_store_look(m->store, key_of(m->calls - 1, rank, key), LOOK_MS, &bytes) == TUTTI_OK &&
         read_note(&bytes, &last)) {
-        tti_call_describe(&last, was);
-        snprintf(out, WAS_BYTES, "rank %d, last at %s", m->global_ranks[rank], was);
+        snprintf(out, 2 * WAS_BYTES, "rank %d, last at %s", m->global_ranks[rank], describe(&last, was));
     } else {
-        snprintf(out, WAS_BYTES, "rank %d%s", m->global_ranks[rank], m->calls > 1 ? "" : ", which has called nothing yet");
+        snprintf(out, 2 * WAS_BYTES, "rank %d%s", m->global_ranks[rank], m->calls > 1 ? "" : ", which has called nothing yet");
     }
     tutti_bytes_free(&bytes);
 }
@@ -159,8 +196,8 @@ static void say_where(const tti_meeting *m, int rank, char out[WAS_BYTES])
 static tutti_status say_missing(const tti_meeting *m, const tutti_call *call, int first)
 {
     tti_port           *port = tti_port_system();
-    const tti_call_note own = tti_call_note_of(call);
-    char                words[WORDS], was[WAS_BYTES], mine[TTI_CALL_TEXT_MAX], key[KEY_BYTES];
+    const told          own = about(m, call);
+    char                words[WORDS], was[2 * WAS_BYTES], mine[WAS_BYTES], key[KEY_BYTES];
     const char         *keys[] = { key }, *what = "not arrived: ", *next = "see what those ranks do instead";
     tutti_status        st = TUTTI_OK;
     size_t              used = 0;
@@ -181,9 +218,8 @@ static tutti_status say_missing(const tti_meeting *m, const tutti_call *call, in
         what = st == TUTTI_OK ? "all have come by now" : "the store did not say who has not arrived";
         next = st == TUTTI_OK ? "give the group a longer time-out" : "see whether the store's host can be reached";
     }
-    tti_call_describe(&own, mine);
-    return tti_fail(TUTTI_E_TIMEOUT, "%s on group '%s' timed out after %" PRId64 " ms before it began: %s%s\n  next: %s", mine,
-                    m->group, call->timeout_ms, what, words, next);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s on group '%s' timed out after %" PRId64 " ms before it began: %s%s\n  next: %s",
+                    describe(&own, mine), m->group, call->timeout_ms, what, words, next);
 }
 
 static tutti_status meet_member(const tti_meeting *m, const tutti_call *call, int rank)
@@ -206,6 +242,8 @@ tutti_status tti_meeting_hold(tti_meeting *m, const tutti_call *call)
     int          r;
 
     m->calls++;
+    /* A call that was issued to run later has its place; on a thread of the library's there is nothing else to be found. */
+    tti_site_describe(call->site != NULL || call->in_background ? call->site : tti_site_now(), m->site);
     st = tell(m, call);
     for (r = 0; r < m->n_ranks && st == TUTTI_OK; r++)
         if (r != m->rank)

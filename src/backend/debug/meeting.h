@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <tutti/plugin/backend.h>
+#include "base/site.h"
 
 typedef struct tti_meeting {
     tutti_store     *store; /* a part of the group's for this alone */
@@ -14,7 +15,8 @@ typedef struct tti_meeting {
     const char      *group; /* its name */
     int              rank, n_ranks;
     const int       *global_ranks; /* [n_ranks] */
-    uint64_t         calls; /* met for so far; only by the thread that runs */
+    uint64_t         calls; /* met for so far; only by the thread that runs, as */
+    char             site[TTI_SITE_TEXT]; /* where the program has made the call that is being met for */
     _Atomic uint32_t ended; /* tti_meeting_end() was called */
 } tti_meeting;
 
