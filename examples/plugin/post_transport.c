@@ -42,8 +42,6 @@ struct tutti_transport_way {
     int              out; /* connected to the peer's box */
 };
 
-/* ---- life ---- */
-
 static void post_close(tutti_transport *t)
 {
     if (t->box >= 0)
@@ -89,8 +87,6 @@ static const void *post_address(tutti_transport *t, size_t *bytes_out)
     *bytes_out = t->name_bytes;
     return &t->name;
 }
-
-/* ---- ways ---- */
 
 /* The address is what some rank says that its transport gave: the kernel looks at it, behind its length. */
 static int post_connect(tutti_transport *t, const void *address, size_t bytes, void *peer, tutti_transport_way **way_out)
@@ -144,8 +140,6 @@ static void post_disconnect(tutti_transport_way *way)
     free(way);
 }
 
-/* ---- what comes ---- */
-
 /* Anybody in this network namespace can send here: what is no parcel by its length is dropped here, and what bears no token that the
  * library knows, there. */
 static bool take(tutti_transport *t)
@@ -159,22 +153,15 @@ static bool take(tutti_transport *t)
     return true;
 }
 
-/* Waiting for no time, take note of the ways that have room: what is told once must not be told by the handle for ever. */
-static bool take_notes(tutti_transport *t)
+/* First, waiting for no time, take note of the ways that have room: what is told once must not be told by the handle for ever. */
+static bool post_progress(tutti_transport *t)
 {
     struct epoll_event told[PARCELS_AT_ONCE];
     const int          n = epoll_wait(t->set, told, PARCELS_AT_ONCE, 0);
-    bool               room = false;
+    bool               moved = false;
 
     for (int i = 0; i < n; i++)
-        room |= told[i].data.ptr != NULL;
-    return room;
-}
-
-static bool post_progress(tutti_transport *t)
-{
-    bool moved = take_notes(t);
-
+        moved |= told[i].data.ptr != NULL;
     for (int i = 0; i < PARCELS_AT_ONCE && take(t); i++)
         moved = true;
     return moved;
@@ -196,8 +183,6 @@ static void post_give_back(tutti_transport *t, void *loan)
     (void)t;
     (void)loan; /* nothing is lent */
 }
-
-/* ---- what this object shows ---- */
 
 static tutti_status init(const tutti_plugin_host *given)
 {

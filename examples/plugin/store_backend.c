@@ -17,7 +17,6 @@
 #include <tutti/plugin/plugin.h>
 
 enum { KEY_BYTES = 96, ROUND_BYTES = 1 << 20, LOOK_MS = 200 };
-
 static const tutti_plugin_host *host; /* written once, by init, before anything else is called */
 
 typedef struct store_backend {
@@ -74,8 +73,7 @@ static part in_round(const store_backend *b, const tutti_call *c, int from, int 
     return p;
 }
 
-/* The store knows nothing of abort: look for a moment, again and again. Once at least: taking from others may have used up the
- * time, and this one have given long ago. */
+/* The store knows nothing of abort: look again and again. Once at least: taking from others may have used up the time. */
 static tutti_status take(store_backend *b, const tutti_call *c, int64_t round, int from, part p, size_t bytes)
 {
     tutti_status st;
@@ -150,7 +148,6 @@ static void store_destroy(tutti_backend *backend)
     free(backend);
 }
 
-/* Say that this member is there, and wait for the others. */
 static tutti_status meet(const tutti_backend_config *config)
 {
     const int64_t end_ns = host->now_ns() + config->timeout_ms * 1000000;

@@ -37,6 +37,7 @@ int main(void)
 }
 """
 WANTED = ["rank 0: store 2 4 6", "rank 1: store 2 4 6"]
+LINES_MOST = 200  # of an example of a plug-in
 
 
 def check(ok, what):
@@ -77,6 +78,8 @@ def main():
         run([args.cmake, "--install", args.build, "--prefix", prefix])
         source = scratch / "store_backend.c" # away from the tree: nothing of it is in reach
         shutil.copy(args.root / "examples/plugin/store_backend.c", source)
+        lines = len(source.read_text().splitlines())
+        check(lines < LINES_MOST, f"the example has {lines} lines, and is to be read in one go: fewer than {LINES_MOST}")
         plugin = scratch / "tutti-backend-store.so"
         build_plugin(args.cc, prefix, source, plugin)
         compile_program(args.cc, prefix, "tutti", PROGRAM, scratch / "shared", False)

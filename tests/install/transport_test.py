@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 from install_test import compile_program, lib, run
-from plugin_test import build_plugin, check, ranks
+from plugin_test import LINES_MOST, build_plugin, check, ranks
 
 MATRIX_S = 300
 PROGRAM = r"""
@@ -81,6 +81,8 @@ def main():
         run([args.cmake, "--install", args.build, "--prefix", prefix])
         source = scratch / "post_transport.c"  # away from the tree: nothing of it is in reach
         shutil.copy(args.root / "examples/plugin/post_transport.c", source)
+        lines = len(source.read_text().splitlines())
+        check(lines < LINES_MOST, f"the example has {lines} lines, and is to be read in one go: fewer than {LINES_MOST}")
         plugins = scratch / "plugins"
         plugins.mkdir(mode=0o755)
         program = scratch / "program"
