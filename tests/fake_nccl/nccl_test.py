@@ -13,6 +13,7 @@ Goal    order     what a stream is given before and behind a call is in order wi
                   goes through the other one of the group
         threads   ThreadSanitizer sees nothing in them
         matrix    the conformance matrix's core, on spans of the device
+        debug_matrix  a part of it with the wrapper around it, "debug-nccl"
 Method  ranks under `tutti run`, with the plug-in and the two libraries that are named; several seeds of delays.
 
     nccl_test.py CASE --bin DIR --plugins DIR --nccl FILE --cudart FILE
@@ -100,10 +101,21 @@ def matrix(job):
     print(said)
 
 
+def debug_matrix(job):
+    operations = [op for op in OPERATIONS if op != "sparse_all_reduce"]  # whose results are memory of the host, which this group has no backend for
+    said = job.run([job.bin / "conformance_matrix", "--core", "--backend", "debug-nccl", "--op", ",".join(operations), "--device", "cuda",
+                    "--untagged", "--plugins", job.options.plugins, "--world", "2", "--size", "0,1,1000", "--mode", "blocking,async",
+                    "--dtype", "f32,i64", "--red", "none,sum,max", "--seed", "1"], FAKE_CUDA_DELAY_US="100")
+    print(said)
+    if "failed 0, skipped 0" not in said:
+        sys.exit("not all cells were run and passed")
+
+
 def main():
     cases = {"order": order, "left_out": left_out, "ranks": ranks, "late": several("late"),
              "absent": several("absent"), "left_early": several("left_early"), "error": several("error"),
-             "abort": several("abort"), "split": split, "missing": missing, "threads": threads, "matrix": matrix}
+             "abort": several("abort"), "split": split, "missing": missing, "threads": threads, "matrix": matrix,
+             "debug_matrix": debug_matrix}
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=sorted(cases))
     for name in ("bin", "plugins", "nccl", "cudart"):

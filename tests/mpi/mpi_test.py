@@ -9,13 +9,14 @@ Goal    ranks      what mpi_ranks.c and
                    that asks for encryption
         mnist      the tutorial's training is the same, loss by loss, as over our own backend
         matrix     the conformance matrix's core, for a few values
+        debug_matrix  the same with the wrapper around it, "debug-mpi"
         device     on memory of GPUs, over the stand-in for the CUDA runtime: what mpi_device.c says holds, where the library claims to
                    take such memory (claims_cuda.c has it do so) and where it does not; it is noticed if the program's stream is not
                    waited for
         device_matrix  the matrix's core on such memory
 Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
 
-    mpi_test.py ranks|failures|beside|worlds|mnist|matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
+    mpi_test.py ranks|failures|beside|worlds|mnist|matrix|debug_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
     mpi_test.py device|device_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR --cudart FILE --claims FILE
 """
 import argparse
@@ -167,13 +168,21 @@ def mnist(job):
             sys.exit("losses over 'native': %s\nover 'mpi': %s" % (ours, theirs))
 
 
-def matrix(job):
+def core(job, n, backend, *chosen):
     with tempfile.TemporaryDirectory() as scratch:
-        said = run(job.ranks(3, job.bin / "conformance_matrix", "--core", "--backend", "mpi", "--launched", scratch + "/board",
-                             "--size", "0,1,1000,65537"), job.backend())
+        said = run(job.ranks(n, job.bin / "conformance_matrix", "--core", "--backend", backend, "--launched", scratch + "/board",
+                             *chosen), job.backend())
         print(said)
         if "failed 0, skipped 0" not in said:
             sys.exit("not all cells were run and passed")
+
+
+def matrix(job):
+    core(job, 3, "mpi", "--size", "0,1,1000,65537")
+
+
+def debug_matrix(job):  # each call has its meeting, of milliseconds
+    core(job, 2, "debug-mpi", "--size", "0,1,1000", "--dtype", "f32,i64", "--red", "none,sum,max")
 
 
 # Of these there are no messages; and what adds is in the matrix on memory of the host, with the same kernels.
@@ -228,7 +237,7 @@ def device_matrix(job):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["ranks", "failures", "beside", "worlds", "mnist", "matrix", "device", "device_matrix"])
+    parser.add_argument("what", choices=["ranks", "failures", "beside", "worlds", "mnist", "matrix", "debug_matrix", "device", "device_matrix"])
     parser.add_argument("launcher")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--plugins", required=True)
