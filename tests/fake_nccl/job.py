@@ -25,8 +25,8 @@ class Job:
         env.update(TUTTI_PLUGIN_PATH=self.options.plugins, TUTTI_CUDART_LIBRARY=self.options.cudart)
         if "nccl" in self.options:
             env.update(TUTTI_NCCL_LIBRARY=self.options.nccl)
-        env.update(extra)
-        return env
+        env.update(extra)  # None: not set
+        return {name: value for name, value in env.items() if value is not None}
 
     def run(self, command, **extra):
         """What it said. One that ends too late, or badly, ends this."""

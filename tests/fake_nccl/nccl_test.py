@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Backend "nccl" over the stand-in for NCCL and the CUDA runtime.
 
-Goal    order     what a stream is given before and behind a call is in order with it, whatever time each step takes
+Goal    installed  the libraries that are installed, not the stand-in, are found and taken: where there is no GPU that is what is said,
+                  and where there is one, one rank does what "order" and "ranks" ask, on it
+        order     what a stream is given before and behind a call is in order with it, whatever time each step takes
         left_out  the stand-in sees it if not: with one kind of wait left out the same program gets wrong numbers
-        ranks     what nccl_ranks.c says holds, for two and for three ranks, one of which has too few queues for its messages, and
+        ranks     what nccl_ranks.c says holds, for one, two and three ranks, one of which has too few queues for its messages, and
                   is told;
         late, absent, left_early, error, abort  how calls fail, for two and for three ranks
         split     groups out of a group are split by NCCL, without an id; with ids where one rank's NCCL cannot split, or
@@ -24,6 +26,8 @@ import tempfile
 
 from job import Job, wrong_numbers
 
+SKIPPED = 77
+
 # NCCL moves what it has no arithmetic for as bytes: of types these are all but bool, whose bytes have to be 0 or 1 for it.
 TYPES = "u8,i8,u16,i16,u32,i32,u64,i64,f16,bf16,f32,f64,f8e4m3fn,f8e5m2,c64,c128"
 # A factor is rounded to the type before it is used, so premul_sum is in nccl_ranks.c, with factors that are exact.
@@ -34,6 +38,30 @@ OPERATIONS = """all_reduce reduce reduce_scatter reduce_scatter_tensor broadcast
     all_to_all_single barrier send_recv isend_irecv batch_isend_irecv gather_v scatter_v all_gather_uneven all_gather_into_tensor_v
     reduce_scatter_tensor_v all_reduce_coalesced all_gather_coalesced all_gather_into_tensor_coalesced reduce_scatter_tensor_coalesced
     scope_all_reduce scope_all_gather_into_tensor scope_reduce_scatter_tensor all_gather_object sparse_all_reduce""".split()
+
+
+def alone(job, case, **extra):
+    with tempfile.TemporaryDirectory() as scratch:
+        return job.run([job.bin / "tutti", "run", "--standalone", "--nproc-per-node=1", job.bin / "nccl_ranks", case, scratch + "/aside"],
+                       **extra)
+
+
+def installed(job):
+    theirs = {"TUTTI_NCCL_LIBRARY": None, "TUTTI_CUDART_LIBRARY": None}
+    if "nccl is available" in alone(job, "asked", **theirs):
+        if any(wrong_numbers(job.ranks(1, "order", **theirs))):
+            sys.exit("numbers are wrong")
+        job.ranks(1, "ranks", **theirs)
+        print("on a GPU: order, ranks")
+        return
+    said = alone(job, "refused", **theirs)
+    words = said[said.index("refused:"):]
+    print(words)
+    if " is not there: " in words or "the first that this backend takes" in words:
+        print("skipped: NCCL or the CUDA runtime is not installed here, or too old")
+        sys.exit(SKIPPED)
+    if "there is no GPU that this process can use" not in words:
+        sys.exit("neither used, nor is it said that there is no GPU")
 
 
 def order(job):
@@ -60,7 +88,7 @@ def several(case):
 
 
 def ranks(job):
-    for n, queues, told in ((2, "8", False), (3, "8", False), (3, "5", True)):  # 4 lanes, the group's stream and the program's
+    for n, queues, told in ((1, "8", False), (2, "8", False), (3, "8", False), (3, "5", True)):  # 4 lanes, the group's stream and the program's
         said = job.ranks(n, "ranks", FAKE_CUDA_SEED=str(n), CUDA_DEVICE_MAX_CONNECTIONS=queues)
         if ("6 streams share the 5 queues" in said) != told:
             sys.exit("%d ranks, %s queues: %s is told that streams share queues:\n%s" % (n, queues, "nobody" if told else "somebody", said))
@@ -86,9 +114,7 @@ def missing(job):
                          ("is of version 21000", {"FAKE_NCCL_VERSION": "21000"}),
                          ("there is no GPU", {"FAKE_CUDA_DEVICES": "0"}),
                          ("the backend 'nccl' sends in the clear, and TUTTI_TLS asks for encryption", {"TUTTI_TLS": "1"})):
-        with tempfile.TemporaryDirectory() as scratch:
-            said = job.run([job.bin / "tutti", "run", "--standalone", "--nproc-per-node=1", job.bin / "nccl_ranks", "refused",
-                            scratch + "/aside"], **extra)
+        said = alone(job, "refused", **extra)
         if words not in said:
             sys.exit("no '%s' in what was said:\n%s" % (words, said))
         print(said[said.index("refused:"):].splitlines()[0])
@@ -112,7 +138,7 @@ def debug_matrix(job):
 
 
 def main():
-    cases = {"order": order, "left_out": left_out, "ranks": ranks, "late": several("late"),
+    cases = {"installed": installed, "order": order, "left_out": left_out, "ranks": ranks, "late": several("late"),
              "absent": several("absent"), "left_early": several("left_early"), "error": several("error"),
              "abort": several("abort"), "split": split, "missing": missing, "threads": threads, "matrix": matrix,
              "debug_matrix": debug_matrix}
