@@ -47,7 +47,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *join, const char *name,
                                     tutti_group **group_out);
 /** Make a world called name with its keys in the folder key of root; join tells the rest, only its store
- * is not looked at. */
+ * is not looked at. Those that wait for this rank there hear of it when it cannot be, also from a backend that tells nobody. */
 tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
                              const char *name, const char *key, tutti_store *root,
                              tutti_group **group_out);

@@ -91,27 +91,6 @@ tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const t
     return TUTTI_OK;
 }
 
-tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
-                             const char *name, const char *key, tutti_store *root,
-                             tutti_group **group_out)
-{
-    tutti_group *world = NULL;
-    tutti_status st = tti_group_alloc(join->rank, join->world_size, &world);
-
-    if (st == TUTTI_OK)
-        st = fill_world(world, port, backing, join, name);
-    if (st == TUTTI_OK)
-        st = tti_group_open_stores(world, key, root);
-    if (st == TUTTI_OK)
-        st = tti_group_open_backend(world, join->deadline_ns, TTI_OPEN_ALONE);
-    if (st != TUTTI_OK) {
-        discard(world);
-        return st;
-    }
-    *group_out = world;
-    return TUTTI_OK;
-}
-
 /* Nobody joins this number any more; the words of the failure stay. */
 static tutti_status give_up(tti_port *port, const tti_join *join, int64_t generation,
                             tutti_group *world, tutti_status failure)
@@ -160,6 +139,59 @@ void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
 
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
     tell_at(port, root, "0//", TTI_TROUBLE_KEY, &trouble, failure);
+}
+
+/* Whether a backend of world is none of the library's own: what those find wrong they do not tell each other as a rule. */
+static bool has_foreign(const tutti_group *world)
+{
+    int i;
+
+    for (i = 0; i < TTI_DEVICES; i++)
+        if (world->routes[i].ops != NULL && !tti_backend_is_own(world->routes[i].ops))
+            return true;
+    return false;
+}
+
+/* Whether a world that was not made for that could not be on this rank, whatever the others do. */
+static bool is_refusal(tutti_status failure)
+{
+    return failure == TUTTI_E_ARG || failure == TUTTI_E_UNSUPPORTED || failure == TUTTI_E_STATE || failure == TUTTI_E_BACKEND ||
+           failure == TUTTI_E_NOMEM;
+}
+
+/* What only this rank knows it tells those that wait for it in folder key of root; the last error stays. Where a backend has said so
+ * itself, its word is the first, and stays. */
+static void tell_of_refusal(tti_port *port, int rank, tutti_store *root, const char *key, tutti_status failure)
+{
+    tti_trouble trouble = { .status = TUTTI_E_REMOTE };
+    char        below[16];
+
+    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", rank, TTI_TROUBLE_WORDS_MAX - 40, tutti_last_error());
+    snprintf(below, sizeof below, "%s//", key);
+    tell_at(port, root, below, TTI_TROUBLE_KEY, &trouble, failure);
+}
+
+tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
+                             const char *name, const char *key, tutti_store *root,
+                             tutti_group **group_out)
+{
+    tutti_group *world = NULL;
+    tutti_status st = tti_group_alloc(join->rank, join->world_size, &world);
+
+    if (st == TUTTI_OK)
+        st = fill_world(world, port, backing, join, name);
+    if (st == TUTTI_OK)
+        st = tti_group_open_stores(world, key, root);
+    if (st == TUTTI_OK)
+        st = tti_group_open_backend(world, join->deadline_ns, TTI_OPEN_ALONE);
+    if (st != TUTTI_OK) {
+        if (world != NULL && has_foreign(world) && is_refusal(st))
+            tell_of_refusal(port, join->rank, root, key, st);
+        discard(world);
+        return st;
+    }
+    *group_out = world;
+    return TUTTI_OK;
 }
 
 static tti_trouble refusal_of(const tutti_group *world, tutti_status told, char what_out[24])
@@ -294,22 +326,16 @@ static bool note_backends(const tti_backing *backing, tti_join *join)
     return !tti_backend_is_own(probe.ops);
 }
 
-/* A backend that is not the library's own has failed to make world number n on this rank. What only this rank knows it tells those
- * that wait for it; the last error stays. */
-static void part(tti_port *port, const tti_join *join, int64_t n, tutti_store *root, tutti_status failure)
+/* World number n, of a backend that is not the library's own, could not be made on this rank, and the others have been told: rank 0,
+ * which may serve the store, waits until they have heard. The last error stays. */
+static void part(tti_port *port, const tti_join *join, int64_t n, tutti_status failure)
 {
-    const bool  refused = failure == TUTTI_E_ARG || failure == TUTTI_E_UNSUPPORTED || failure == TUTTI_E_STATE ||
-                         failure == TUTTI_E_BACKEND || failure == TUTTI_E_NOMEM;
-    const bool  told = failure == TUTTI_E_REMOTE || failure == TUTTI_E_MISMATCH; /* others may still have to be */
-    tti_trouble trouble = { .status = TUTTI_E_REMOTE };
-    char        words[TTI_GROUP_WORDS_MAX];
+    const bool told = failure == TUTTI_E_REMOTE || failure == TUTTI_E_MISMATCH; /* others may still have to be */
+    char       words[TTI_GROUP_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", join->rank, TTI_TROUBLE_WORDS_MAX - 40, words);
-    if (refused)
-        tell_at(port, root, "0//", TTI_TROUBLE_KEY, &trouble, failure);
     if (failure != TUTTI_E_NETWORK) /* it may be the store that is lost */
-        tti_generation_part(port, join, n, refused || told);
+        tti_generation_part(port, join, n, is_refusal(failure) || told);
     tti_fail(failure, "%s", words);
 }
 
@@ -341,7 +367,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     if (st == TUTTI_OK)
         st = tti_world_found(port, backing, join, name, "0", root, &world);
     if (st != TUTTI_OK && foreign && root != NULL)
-        part(port, join, generation, root, st);
+        part(port, join, generation, st);
     tti_world_take_back_will(port, will, st);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation, &(tti_members){ is_gone, world });

@@ -6,7 +6,7 @@
  * Method  processes over shared memory and TCP that may take PATIENT_MS for a call, and must be back in a part of that. They
  *         meet in a file store, which tells of no end, or in a tcp store that a rank serves. A process kills itself as soon as the
  *         store shows how far the others are; somebody who does not come is played by a rank that writes into the store itself what a
- *         newcomer writes. */
+ *         newcomer writes. A backend of the program's own looks for nobody's words. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
+#include <tutti/backends.h>
+#include <tutti/plugin/backend.h>
 #include <tutti/tutti.h>
 
 enum { MEMBERS = 3, PATH_BYTES = 4352, PATIENT_MS = 40000, SOON_MS = 15000, LIMIT_MS = 60000, BEGUN = 0, ENOUGH = 1 };
@@ -315,6 +317,84 @@ static void one_refuses(tt_ctx *t)
     tutti_store_close(store);
 }
 
+/* ---- a backend that tells nobody ---- */
+
+/* Its members meet in the store, and that is all they do; the last one refuses. */
+static tutti_status mute_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    const char *last = "last";
+
+    (void)backend_out;
+    if (config->rank == config->n_ranks - 1)
+        return TUTTI_E_UNSUPPORTED;
+    return tutti_store_wait(config->store, &last, 1, config->timeout_ms);
+}
+
+static tutti_status mute_run(tutti_backend *backend, const tutti_call *call)
+{
+    (void)backend;
+    (void)call;
+    return TUTTI_E_UNSUPPORTED;
+}
+
+static void mute_nothing(tutti_backend *backend)
+{
+    (void)backend;
+}
+
+static const tutti_backend_ops mute_ops = {
+    .api = TUTTI_BACKEND_API, .size = sizeof(tutti_backend_ops), .name = "mute", .create = mute_create, .run = mute_run,
+    .abort = mute_nothing, .destroy = mute_nothing,
+};
+
+static void a_newcomer_cannot_make_the_world(tt_ctx *t)
+{
+    tutti_store        *store = open_file(t);
+    tutti_init_options  init = TUTTI_INIT_OPTIONS;
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    const int64_t       began_ms = now_ms();
+
+    must(tutti_register_backend("mute", &mute_ops, 1u << TUTTI_CPU));
+    opts.backend = init.backend = "mute";
+    if (t->rank < MEMBERS) {
+        found_world(t, store, MEMBERS);
+        expect(tutti_grow_group(NULL, "crew", 1, &opts, &world), TUTTI_E_REMOTE, "rank 3 cannot make it: ", began_ms);
+        expect_sum(NULL, 1, MEMBERS);
+        must(tutti_barrier(NULL));
+        must(tutti_destroy_process_group(NULL));
+    } else {
+        init.store = store;
+        init.timeout_ms = PATIENT_MS;
+        assert_int_equal(tutti_join_group(&init, "crew", &world), TUTTI_E_UNSUPPORTED);
+    }
+    tutti_store_close(store);
+}
+
+static void one_cannot_make_what_is_merged(tt_ctx *t)
+{
+    tutti_store        *store = open_file(t);
+    tutti_init_options  init = TUTTI_INIT_OPTIONS;
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *own = NULL, *whole = NULL;
+    const int64_t       began_ms = now_ms();
+    tutti_status        st;
+
+    must(tutti_register_backend("mute", &mute_ops, 1u << TUTTI_CPU));
+    must(tutti_hash_store_open(&init.store));
+    init.rank = 0;
+    init.world_size = 1;
+    must(tutti_create_process_group(&init, &own));
+    opts.backend = "mute";
+    opts.timeout_ms = PATIENT_MS;
+    st = tutti_merge_remote_group(own, store, 2, &opts, &whole); /* who comes second is the last */
+    if (st != TUTTI_E_UNSUPPORTED)
+        expect(st, TUTTI_E_REMOTE, "rank 1 cannot make it: ", began_ms);
+    must(tutti_destroy_process_group(own));
+    tutti_store_close(init.store);
+    tutti_store_close(store);
+}
+
 /* ---- strangers ---- */
 
 /* Three are to be one, rank 2 serves the store and does not come, rank 1 dies. */
@@ -402,6 +482,9 @@ int main(void)
                 .limit_ms = LIMIT_MS),
         TT_TEST(a_newcomer_that_has_a_place_ends, .ranks = MEMBERS + 1, .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
         TT_TEST(one_refuses, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
+        TT_TEST(a_newcomer_cannot_make_the_world, .ranks = MEMBERS + 1, .transports = "shm", .init = TT_INIT_NONE,
+                .limit_ms = LIMIT_MS),
+        TT_TEST(one_cannot_make_what_is_merged, .ranks = 2, .transports = "shm", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
         TT_TEST(one_dies_while_worlds_are_merged, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 1,
                 .limit_ms = LIMIT_MS),
         TT_TEST(one_dies_while_a_world_is_reconfigured, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 1,
