@@ -21,9 +21,10 @@
 static tutti_status check_merge(const tutti_group *group, const tutti_store *store, int size)
 {
     if (store == NULL)
-        return tti_fail(TUTTI_E_ARG, "merge_remote_group: store is NULL");
+        return tti_fail(TUTTI_E_ARG, "merge_remote_group: store is NULL\n  next: pass the one in which all meet");
     if (size < 1 || size < group->size)
-        return tti_fail(TUTTI_E_ARG, "merge_remote_group: size is %d, but group '%s' alone has %d",
+        return tti_fail(TUTTI_E_ARG, "merge_remote_group: size is %d, but group '%s' alone has %d\n"
+                                     "  next: pass how many members all groups have together",
                         size, group->name, group->size);
     return TUTTI_OK;
 }
@@ -106,7 +107,7 @@ tutti_status tutti_merge_remote_group(tutti_group *group, tutti_store *store, in
     tutti_status st;
 
     if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "merge_remote_group: group_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "merge_remote_group: group_out is NULL\n  next: pass where to put the group");
     st = merge(group, store, size, opts, group_out);
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;

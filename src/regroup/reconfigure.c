@@ -50,7 +50,7 @@ static tutti_status check_handles(const tutti_group *world, const tutti_reconfig
     int i;
 
     if (opts->handles == NULL || opts->n_handles <= 0)
-        return tti_fail(TUTTI_E_ARG, "%s: there are no handles (n_handles %d)", what, opts->n_handles);
+        return tti_fail(TUTTI_E_ARG, "%s: there are no handles (n_handles %d)\n  next: pass those of all members", what, opts->n_handles);
     for (i = 0; i < opts->n_handles; i++)
         if (opts->handles[i] == NULL || !tti_handle_fits(opts->handles[i], world->ops->name))
             return tti_fail(TUTTI_E_ARG,
@@ -67,7 +67,7 @@ static tutti_status check_once(const char *const *sorted, int n)
 
     for (i = 1; i < n; i++)
         if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            return tti_fail(TUTTI_E_ARG, "%s: handle '%s' is there twice", what, sorted[i]);
+            return tti_fail(TUTTI_E_ARG, "%s: handle '%s' is there twice\n  next: name every member once", what, sorted[i]);
     return TUTTI_OK;
 }
 
@@ -93,8 +93,9 @@ static tutti_status order_members(const tutti_group *world, const tutti_reconfig
     while (m->rank < m->n && strcmp(m->handles[m->rank], world->handle) != 0)
         m->rank++;
     if (m->rank == m->n)
-        return tti_fail(TUTTI_E_ARG, "%s: this world's own handle, '%s', is not among the %d", what,
-                        world->handle, m->n);
+        return tti_fail(TUTTI_E_ARG, "%s: this world's own handle, '%s', is not among the %d\n"
+                                     "  next: take its place from tutti_get_reconfigure_handle(), anew on each member",
+                        what, world->handle, m->n);
     return TUTTI_OK;
 }
 
@@ -107,7 +108,9 @@ static tutti_status check_world(tutti_group *world)
                         "%s: group '%s' is no world\n  next: reconfigure the world, and make the group anew",
                         what, world->name);
     if (tti_group_calls_us(world))
-        return tti_fail(TUTTI_E_STATE, "%s: called by a hook, or by a callback of the same world", what);
+        return tti_fail(TUTTI_E_STATE, "%s: called by a hook, or by a callback of the same world\n"
+                                       "  next: call it where no operation waits for the caller",
+                        what);
     tti_lock(&world->runner->lock);
     child = world->children;
     tti_unlock(&world->runner->lock);
@@ -316,7 +319,7 @@ static tutti_status read_options(const tutti_reconfigure_options *opts, tutti_re
     tutti_status st;
 
     if (opts == NULL)
-        return tti_fail(TUTTI_E_ARG, "%s: opts is NULL", what);
+        return tti_fail(TUTTI_E_ARG, "%s: opts is NULL\n  next: pass TUTTI_RECONFIGURE_OPTIONS, with handles", what);
     st = tti_options_read(known, sizeof *known, opts, "TUTTI_RECONFIGURE_OPTIONS");
     if (st == TUTTI_OK && known->timeout_ms < TUTTI_INFINITE)
         st = tti_fail(TUTTI_E_ARG, "%s: timeout_ms is %lld\n  next: 0 for the world's, -1 for none", what,
