@@ -4,12 +4,14 @@
  *
  * Why     After a failure a job wants to be as large as before, without starting those anew that live.
  * How     First the members tell each other whether all of them can: one that cannot, for its arguments or for what it is at, would
- *         be waited for. Then rank 0 takes the next numbers of those that have asked (admission.h), passes over those that
- *         are gone, tells the others their places, waits until they are here, and tells the members through the group, whose
- *         order the call is in. Then all found a world in the folder of the attempt: members first, newcomers behind them
- *         in the order in which they asked.
+ *         be waited for; and how much time each of them has left, as they come to the call at different times. Then rank 0 takes
+ *         the next numbers of those that have asked (admission.h), passes over those that are gone, tells the others their
+ *         places, waits until they are here, and tells the members through the group, whose order the call is in. Then all found
+ *         a world in the folder of the attempt: members first, newcomers behind them in the order in which they asked.
  * True    Until the new world is whole the old one is as it was. A number is used once: a newcomer that ends after it was given a
  *         place costs one attempt.
+ *         The least of the members' times is that of all: rank 0 waits for a part of it, and who waits for rank 0 has all of it and
+ *         TELL_SLACK_MS more, also who had less of its own.
  *         Nothing is waited for that will not come: while rank 0 waits, it looks every LOOK_NS whether a member, or a newcomer
  *         that has a place, has ended; then its words are left for those that have a place already. Members hear of
  *         it from rank 0, or from the old world, where the broadcast fails.
@@ -29,6 +31,9 @@
 enum { KEY_MAX = TTI_ADMISSION_KEY_MAX };
 
 #define LOOK_NS (200 * TTI_MS)
+
+/* What the others have for rank 0's last words with a store that does not answer. */
+enum { TELL_SLACK_MS = 2000 };
 
 /* What one member tells all others, as bytes: the same machine type on all, as the rest of a group's is. */
 typedef struct verdict {
@@ -230,13 +235,10 @@ static tutti_status admit(tutti_group *group, tti_admission *to, int n, int64_t 
 
 /* ---- all members: the agreement ---- */
 
-/* Operations of this call have what is left of its time, not the group's: nothing else is under way there. */
-static int64_t borrow_time(tutti_group *group, const tti_admission *to, int64_t *lent_out)
+/* Operations of this call have a time of its own, not the group's: nothing else is under way there. */
+static int64_t borrow_time(tutti_group *group, int64_t lent_ms)
 {
-    const int64_t left_ms = tti_left_ms(to->port, to->join.deadline_ns);
-
-    *lent_out = left_ms != 0 ? left_ms : 1;
-    return atomic_exchange(&group->timeout_ms, *lent_out);
+    return atomic_exchange(&group->timeout_ms, lent_ms);
 }
 
 static void give_time_back(tutti_group *group, int64_t lent_ms, int64_t before_ms)
@@ -244,23 +246,46 @@ static void give_time_back(tutti_group *group, int64_t lent_ms, int64_t before_m
     (void)atomic_compare_exchange_strong(&group->timeout_ms, &lent_ms, before_ms); /* unless it was set meanwhile */
 }
 
-/* *refuser_out: the lowest rank whose own status is none to go on with, -1: nobody's. */
-static tutti_status find_refuser(tutti_group *group, const tti_admission *to, tutti_status own, int *refuser_out)
+/* The most that any member says, within lent_ms. */
+static tutti_status find_most(tutti_group *group, int64_t lent_ms, int64_t *said)
 {
-    int64_t      lent_ms, highest = own == TUTTI_OK ? 0 : group->size - group->rank;
-    const int64_t before_ms = borrow_time(group, to, &lent_ms);
-    tutti_status st = tutti_all_reduce(TUTTI_SPAN(&highest, 1), TUTTI_MAX, group);
+    const int64_t before_ms = borrow_time(group, lent_ms);
+    tutti_status  st = tutti_all_reduce(TUTTI_SPAN(said, 1), TUTTI_MAX, group);
 
     give_time_back(group, lent_ms, before_ms);
+    return st;
+}
+
+/* *refuser_out: the lowest rank whose own status is none to go on with, -1: nobody's. Who comes first waits for all others here. */
+static tutti_status find_refuser(tutti_group *group, const tti_admission *to, tutti_status own, int *refuser_out)
+{
+    const int64_t left_ms = tti_left_ms(to->port, to->join.deadline_ns);
+    int64_t       highest = own == TUTTI_OK ? 0 : group->size - group->rank;
+    tutti_status  st = find_most(group, left_ms != 0 ? left_ms : 1, &highest);
+
     if (st == TUTTI_OK)
         *refuser_out = highest == 0 ? -1 : group->size - (int)highest;
     return st;
 }
 
-static tutti_status tell_all(tutti_group *group, const tti_admission *to, int from, verdict *v)
+/* *least_ms_out: the least time that any member has left, now that all are here; TUTTI_INFINITE: none is in a hurry. A round of its own:
+ * what is said in find_refuser() is said before the wait for who comes last. */
+static tutti_status find_least_time(tutti_group *group, const tti_admission *to, int64_t *least_ms_out)
 {
-    int64_t       lent_ms;
-    const int64_t before_ms = borrow_time(group, to, &lent_ms);
+    const int64_t left_ms = tti_left_ms(to->port, to->join.deadline_ns);
+    int64_t       less = left_ms == TUTTI_INFINITE ? -INT64_MAX : -left_ms; /* the most of these is the least time */
+    tutti_status  st = find_most(group, left_ms == TUTTI_INFINITE ? left_ms : left_ms + TELL_SLACK_MS, &less);
+
+    if (st == TUTTI_OK)
+        *least_ms_out = less == -INT64_MAX ? TUTTI_INFINITE : -less;
+    return st;
+}
+
+/* All have the same time for that, from find_least_time() on, which they have just left together: also who has less. */
+static tutti_status tell_all(tutti_group *group, int64_t least_ms, int from, verdict *v)
+{
+    const int64_t lent_ms = least_ms == TUTTI_INFINITE ? least_ms : least_ms + TELL_SLACK_MS;
+    const int64_t before_ms = borrow_time(group, lent_ms);
     tutti_status  st = tutti_broadcast_in_group(TUTTI_SPAN((uint8_t *)v, sizeof *v), from, group);
 
     give_time_back(group, lent_ms, before_ms);
@@ -269,12 +294,9 @@ static tutti_status tell_all(tutti_group *group, const tti_admission *to, int fr
 }
 
 /* The others wait for rank 0 in a broadcast: it must be back before they lose patience. */
-static int64_t waits_until(const tti_admission *to)
+static int64_t waits_until(const tti_admission *to, int64_t least_ms)
 {
-    const int64_t now_ns = tti_port_now(to->port);
-    const int64_t deadline_ns = to->join.deadline_ns;
-
-    return deadline_ns == TTI_FOREVER ? deadline_ns : now_ns + (deadline_ns - now_ns) / 4 * 3;
+    return least_ms == TUTTI_INFINITE ? TTI_FOREVER : tti_port_now(to->port) + least_ms * TTI_MS / 4 * 3;
 }
 
 static bool is_wrong(tutti_status st)
@@ -297,16 +319,19 @@ static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status ow
 {
     verdict      v = { .status = TUTTI_OK };
     char         words[TTI_GROUP_WORDS_MAX] = "";
+    int64_t      least_ms = 0;
     int          refuser = -1, from;
     tutti_status st;
 
     snprintf(words, sizeof words, "%s", own != TUTTI_OK ? tutti_last_error() : "");
     st = find_refuser(group, to, own, &refuser);
+    if (st == TUTTI_OK)
+        st = find_least_time(group, to, &least_ms);
     if (st != TUTTI_OK)
         return own != TUTTI_OK ? tti_fail(own, "%s", words) : st;
     from = refuser >= 0 ? refuser : 0;
     if (refuser < 0 && group->rank == 0) {
-        own = admit(group, to, n, waits_until(to));
+        own = admit(group, to, n, waits_until(to, least_ms));
         if (own != TUTTI_OK)
             snprintf(words, sizeof words, "%s", tutti_last_error());
     }
@@ -314,7 +339,7 @@ static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status ow
         v = (verdict){ .status = (int64_t)own, .attempt = to->attempt, .size = to->size };
         snprintf(v.words, sizeof v.words, "%.*s", (int)sizeof v.words - 1, words);
     }
-    st = tell_all(group, to, from, &v);
+    st = tell_all(group, least_ms, from, &v);
     if (own != TUTTI_OK)
         return tti_fail(own, "%s", words);
     if (st == TUTTI_OK && v.status != (int64_t)TUTTI_OK)

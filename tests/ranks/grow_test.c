@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { MEMBERS = 3, PATH_BYTES = 4352, SHORT_MS = 1200, BEGUN = 0, ENOUGH = 1 };
+enum { MEMBERS = 3, PATH_BYTES = 4352, SHORT_MS = 1200, LATE_S = 6, BEGUN = 0, ENOUGH = 1 };
 
 static bool said(const char *word)
 {
@@ -134,6 +135,32 @@ static void nobody_comes(tt_ctx *t)
     tutti_store_close(store);
 }
 
+/* Rank 1 calls when the others do not yet: nobody comes, and rank 0 waits for that as long as rank 1 can wait for rank 0: so the
+ * world is as it was, and nobody takes much longer than it may. */
+static void members_come_at_different_times(tt_ctx *t)
+{
+    const struct timespec late = { .tv_sec = LATE_S };
+    struct timespec       begin, end;
+    tutti_group_options   opts = TUTTI_GROUP_OPTIONS;
+    tutti_store          *store = open_store(t);
+    tutti_group          *world = NULL;
+
+    found_world(t, store, 0);
+    must(tutti_barrier(NULL));
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (t->rank != 1)
+        nanosleep(&late, NULL);
+    opts.timeout_ms = 1000 * LATE_S * 2; /* three quarters of that, from when all are there, are longer than rank 1 has left */
+    assert_int_equal(tutti_grow_group(NULL, NULL, 1, &opts, &world), TUTTI_E_TIMEOUT);
+    assert_true(said("0 of 1 newcomers have asked"));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true(t->rank != 1 || end.tv_sec - begin.tv_sec <= LATE_S * 2 + 2);
+    expect_sum(NULL, 1, MEMBERS);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
 /* The world's operations may take long, this call may not. */
 static void rank_0_does_not_come(tt_ctx *t)
 {
@@ -185,6 +212,7 @@ int main(void)
         TT_TEST(two_come_in, .ranks = MEMBERS + 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(one_is_replaced, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
         TT_TEST(nobody_comes, .ranks = MEMBERS, .init = TT_INIT_NONE),
+        TT_TEST(members_come_at_different_times, .ranks = MEMBERS, .transports = "shm", .init = TT_INIT_NONE),
         TT_TEST(rank_0_does_not_come, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(wrong_calls, .transports = "shm,tcp"),
     };
