@@ -170,6 +170,8 @@ TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, in
  * @errors   TUTTI_E_TIMEOUT  nobody let this process in
  *           TUTTI_E_PEER     nobody can any more: it is a replacement of `tutti run`, and all members have ended; or one that
  *                            was to be in the new world has ended
+ *           TUTTI_E_REMOTE   the members' call has failed before it could give this process a place, or one that was to be in
+ *                            the new world cannot make it: another call may do
  *           as tutti_create_process_group
  * @threads  any
  * @source   ours */

@@ -10,6 +10,11 @@
 
 enum { NAME_MAX_BYTES = 64 };
 
+bool tti_is_passed_over(const tutti_bytes *asked)
+{
+    return asked->size == strlen(TTI_PASSED_OVER) && memcmp(asked->data, TTI_PASSED_OVER, asked->size) == 0;
+}
+
 tutti_status tti_admission_open(const char *what, tutti_store *root, const char *name, tti_admission *to)
 {
     const char *known = name != NULL ? name : "default";

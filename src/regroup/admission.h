@@ -4,11 +4,12 @@
  *
  * How     Both sides meet in the store that the world was found with, in the folder "tutti/grow/<name>":
  *             "asked"      counts those that came: each one's number
- *             "ask/T"      written by number T behind it: "<host> <number there>" of a replacement that a launcher started
+ *             "ask/T"      written by number T behind it: "<host> <number there>" of a replacement that a launcher started, "newcomer" of
+ *                          others. Once: by rank 0 if it is silent for too long, and then T has to take another number
  *             "gone/T"     said by the store when number T has ended before it wrote here/T (store/store_will.c)
  *             "admitted"   numbers up to this one have been let in, or tried
  *             "attempts"   counts the calls of tutti_grow_group()
- *             "place/T"    "<attempt> <rank> <size> <generation>": what number T is to be
+ *             "place/T"    "<attempt> <rank> <size> <generation>": what number T is to be; size 0: nothing, it has to ask anew
  *             "here/T"     number T has read that, and its end would be told in the folder of the attempt (gathering.h)
  *         and, below the attempt's number, in the folder of the new world.
  * Order   Rank 0 meets first, then writes places; number T meets first, then writes here/T; the members hear of the attempt when
@@ -19,6 +20,9 @@
 #include "regroup/gathering.h"
 
 enum { TTI_ADMISSION_KEY_MAX = 48 };
+
+/** Rank 0 in the place of what a silent number would write. */
+#define TTI_PASSED_OVER "passed over"
 
 /** What all that found the new world know. All zero: nothing yet. */
 typedef struct tti_admission {
@@ -31,6 +35,9 @@ typedef struct tti_admission {
     uint32_t     generation;
     tti_gathering gathering; /* since part is there */
 } tti_admission;
+
+/** Whether what stands under ask/T is TTI_PASSED_OVER. */
+bool tti_is_passed_over(const tutti_bytes *asked);
 
 /** @errors TUTTI_E_ARG  a bad name */
 tutti_status tti_admission_open(const char *what, tutti_store *root, const char *name, tti_admission *to);

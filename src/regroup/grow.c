@@ -9,7 +9,8 @@
  *         places, waits until they are here, and tells the members through the group, whose order the call is in. Then all found
  *         a world in the folder of the attempt: members first, newcomers behind them in the order in which they asked.
  * True    Until the new world is whole the old one is as it was. A number is used once: a newcomer that ends after it was given a
- *         place costs one attempt.
+ *         place costs one attempt. Who has taken a number and says nothing is passed over when somebody has come behind it:
+ *         by the key in which it would ask, which is written once, so it either has asked or knows that it has to ask anew.
  *         The least of the members' times is that of all: rank 0 waits for a part of it, and who waits for rank 0 has all of it and
  *         TELL_SLACK_MS more, also who had less of its own.
  *         Nothing is waited for that will not come: while rank 0 waits, it looks every LOOK_NS whether a member, or a newcomer
@@ -31,6 +32,9 @@
 enum { KEY_MAX = TTI_ADMISSION_KEY_MAX };
 
 #define LOOK_NS (200 * TTI_MS)
+
+/* Who has taken a number asks within so long, or is passed over; less where there is less time. */
+#define SILENT_NS (5 * TTI_SECOND)
 
 /* What the others have for rank 0's last words with a store that does not answer. */
 enum { TELL_SLACK_MS = 2000 };
@@ -120,29 +124,124 @@ static tutti_status await_number(const tutti_group *group, tti_admission *to, co
     return st == TUTTI_OK && !*gone_out ? TUTTI_E_TIMEOUT : st;
 }
 
+/* Whether number t, which has written there, found the place taken by those words, and asks anew. */
+static tutti_status find_passed_over(const tti_admission *to, int64_t t, int64_t deadline_ns, bool *passed_out)
+{
+    tutti_bytes  asked = { 0 };
+    char         key[KEY_MAX];
+    tutti_status st;
+
+    snprintf(key, sizeof key, "ask/%" PRId64, t);
+    st = tti_store_get_until(to->folder, key, deadline_ns, &asked);
+    *passed_out = st == TUTTI_OK && tti_is_passed_over(&asked);
+    tutti_bytes_free(&asked);
+    return st;
+}
+
+/* Number t is not waited for any longer, unless it has asked meanwhile.
+ * Errors: TUTTI_E_UNSUPPORTED: the store cannot compare_set */
+static tutti_status pass_over(const tti_admission *to, int64_t t, int64_t deadline_ns, bool *passed_out)
+{
+    tutti_bytes  kept = { 0 };
+    char         key[KEY_MAX];
+    tutti_status st;
+
+    snprintf(key, sizeof key, "ask/%" PRId64, t);
+    st = tti_store_compare_set_until(to->folder, key, "", 0, TTI_PASSED_OVER, strlen(TTI_PASSED_OVER), deadline_ns, &kept);
+    *passed_out = st == TUTTI_OK && tti_is_passed_over(&kept);
+    tutti_bytes_free(&kept);
+    return st;
+}
+
+/* A number that does not ask. */
+typedef struct silence {
+    int64_t patience_ns; /* 0: it is not waited for */
+    int64_t since_ns;    /* when somebody was first seen to have come behind it; TTI_FOREVER: nobody was */
+} silence;
+
+/* Number t has not asked yet. TUTTI_E_TIMEOUT: it is not waited for, and cannot be passed over. */
+static tutti_status bear(const tti_admission *to, int64_t t, silence *s, int64_t deadline_ns, bool *passed_out)
+{
+    const int64_t now_ns = tti_port_now(to->port);
+    const bool    waits = s->patience_ns > 0;
+    int64_t       asked = 0;
+    tutti_status  st = tti_store_add_until(to->folder, "asked", 0, deadline_ns, &asked);
+
+    if (st == TUTTI_OK && asked <= t)
+        return waits ? TUTTI_OK : TUTTI_E_TIMEOUT;
+    if (s->since_ns == TTI_FOREVER)
+        s->since_ns = now_ns;
+    if (st == TUTTI_OK && now_ns - s->since_ns >= s->patience_ns)
+        st = pass_over(to, t, deadline_ns, passed_out);
+    if (st == TUTTI_E_UNSUPPORTED)
+        st = waits ? TUTTI_OK : TUTTI_E_TIMEOUT;
+    return st;
+}
+
+/* Wait for number t to ask. TUTTI_OK with *gone_out: it does not, and words_out says why. */
+static tutti_status await_asking(const tutti_group *group, tti_admission *to, int64_t t, int64_t patience_ns, int64_t deadline_ns,
+                                 bool *gone_out, char words_out[TTI_ENDING_TEXT_MAX])
+{
+    silence      s = { .patience_ns = patience_ns, .since_ns = TTI_FOREVER };
+    char         key[KEY_MAX];
+    bool         passed = false;
+    int64_t      look_ns;
+    tutti_status st;
+
+    snprintf(key, sizeof key, "ask/%" PRId64, t);
+    do {
+        look_ns = tti_port_now(to->port) + LOOK_NS;
+        st = await_number(group, to, key, t, look_ns < deadline_ns ? look_ns : deadline_ns, gone_out, words_out);
+        if (st != TUTTI_E_TIMEOUT || tti_port_now(to->port) >= deadline_ns)
+            break;
+        st = bear(to, t, &s, deadline_ns, &passed);
+    } while (st == TUTTI_OK && !passed);
+    if (st == TUTTI_OK && !*gone_out && !passed)
+        st = find_passed_over(to, t, deadline_ns, &passed);
+    if (st == TUTTI_OK && passed) {
+        *gone_out = true;
+        snprintf(words_out, TTI_ENDING_TEXT_MAX, "had taken its turn, and did not ask,");
+    }
+    return st;
+}
+
 static tutti_status too_few(const tti_admission *to, const list *l, int wanted, int64_t deadline_ns)
 {
     const int64_t n_gone = l->last - l->first - l->n;
-    int64_t       asked = 0;
-    char          gone[64] = "";
+    int64_t       taken = 0, asked = l->n;
+    char          gone[64] = "", silent[64] = "";
 
-    (void)tti_store_add_until(to->folder, "asked", 0, deadline_ns + TTI_SECOND, &asked);
-    asked = asked > l->first + n_gone ? asked - l->first - n_gone : 0;
+    (void)tti_store_add_until(to->folder, "asked", 0, deadline_ns + TTI_SECOND, &taken);
     if (n_gone > 0)
         snprintf(gone, sizeof gone, ", and %" PRId64 " more that have are gone", n_gone);
-    return tti_fail(TUTTI_E_TIMEOUT, "grow_group: %" PRId64 " of %d newcomers have asked to come in%s\n"
+    if (taken > l->last) { /* of the numbers behind last the first is silent, and those behind that one have not been looked at */
+        asked += taken - l->last - 1;
+        snprintf(silent, sizeof silent, "; one has taken its turn, and says nothing");
+    }
+    return tti_fail(TUTTI_E_TIMEOUT, "grow_group: %" PRId64 " of %d newcomers have asked to come in%s%s\n"
                                      "  next: check that they call tutti_join_group() with this store and name",
-                    asked, wanted, gone);
+                    asked, wanted, gone, silent);
+}
+
+/* How long a number may be silent where n are to come. */
+static int64_t patience_of(const tti_admission *to, int n, int64_t deadline_ns)
+{
+    const int64_t quarter_ns = (deadline_ns - tti_port_now(to->port)) / 4;
+
+    if (n == 0)
+        return 0;
+    return quarter_ns < SILENT_NS ? (quarter_ns > 0 ? quarter_ns : 1) : SILENT_NS;
 }
 
 /* Choose n numbers behind first; all that have asked, if n is 0. */
 static tutti_status choose(const tutti_group *group, tti_admission *to, int n, int64_t deadline_ns, list *l)
 {
-    char         key[KEY_MAX], words[TTI_ENDING_TEXT_MAX];
-    int64_t      asked = 0;
-    bool         gone = false;
-    tutti_status st = tti_store_add_until(to->folder, "asked", 0, deadline_ns, &asked);
-    const bool   all = n == 0;
+    const int64_t patience_ns = patience_of(to, n, deadline_ns);
+    const bool    all = n == 0;
+    char          words[TTI_ENDING_TEXT_MAX];
+    int64_t       asked = 0;
+    bool          gone = false;
+    tutti_status  st = tti_store_add_until(to->folder, "asked", 0, deadline_ns, &asked);
 
     if (st == TUTTI_OK && all)
         n = asked > l->first ? (int)(asked - l->first) : 0;
@@ -151,10 +250,11 @@ static tutti_status choose(const tutti_group *group, tti_admission *to, int n, i
     if (st == TUTTI_OK && l->numbers == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "no memory for %d newcomers", n);
     while (st == TUTTI_OK && l->n < n && !(all && l->last == asked)) {
-        snprintf(key, sizeof key, "ask/%" PRId64, l->last + 1);
         gone = is_gone(group, to, l->last + 1, words); /* it may have asked, and ended since */
         if (!gone)
-            st = await_number(group, to, key, l->last + 1, deadline_ns, &gone, words);
+            st = await_asking(group, to, l->last + 1, patience_ns, deadline_ns, &gone, words);
+        if (st == TUTTI_E_TIMEOUT && all)
+            return TUTTI_OK; /* the last one is about to ask, or will never: a later call sees it */
         if (st != TUTTI_OK)
             break;
         l->last++;
@@ -181,6 +281,23 @@ static tutti_status give_places(const tutti_group *group, tti_admission *to, con
         st = tti_store_set_until(to->folder, key, value, strlen(value), deadline_ns);
     }
     return st;
+}
+
+/* This attempt is off, with st, whose words stay: nobody is to wait for a place. Who has read its own hears of it in the folder of the
+ * attempt, as its members say there why they do not come. */
+static void turn_away(tti_admission *to, const list *l, tutti_status st)
+{
+    const int64_t until = tti_port_now(to->port) + TTI_SECOND;
+    char          words[TTI_GROUP_WORDS_MAX], key[KEY_MAX], value[64];
+    int           i;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    snprintf(value, sizeof value, "%" PRId64 " 0 0 0", to->attempt);
+    for (i = 0; i < l->n; i++) {
+        snprintf(key, sizeof key, "place/%" PRId64, l->numbers[i]);
+        (void)tti_store_set_until(to->folder, key, value, strlen(value), until);
+    }
+    tti_fail(st, "%s", words);
 }
 
 static tutti_status await_all(const tutti_group *group, tti_admission *to, const list *l, int64_t deadline_ns)
@@ -210,12 +327,15 @@ static tutti_status let_in(tutti_group *group, tti_admission *to, const list *l,
     tutti_status st = tti_store_add_until(to->folder, "attempts", 1, deadline_ns, &to->attempt);
 
     to->size = group->size + l->n;
-    if (st == TUTTI_OK)
-        st = tti_store_add_until(to->folder, "admitted", l->last - l->first, deadline_ns, &admitted);
+    if (st != TUTTI_OK)
+        return st; /* they wait for the next call */
+    st = tti_store_add_until(to->folder, "admitted", l->last - l->first, deadline_ns, &admitted);
     if (st == TUTTI_OK)
         st = tti_admission_meet(to, group);
     if (st == TUTTI_OK)
         st = give_places(group, to, l, deadline_ns);
+    if (st != TUTTI_OK)
+        turn_away(to, l, st);
     return st == TUTTI_OK ? await_all(group, to, l, deadline_ns) : st;
 }
 

@@ -3,6 +3,7 @@
  * newcomer.c - a process that has just been started comes into a world that is at work.
  *
  * How     It asks, waits for a place, says that it is here, and founds the new world with the others (admission.h, grow.c).
+ *         Who was passed over while it took its turn takes another one.
  * Fails   A replacement that waits for a place looks at its launcher's bulletin: when all ranks have ended, and all replacements
  *         that were let in, nobody is left to let it in. */
 #include "regroup/admission.h"
@@ -18,18 +19,18 @@
 
 enum { KEY_MAX = TTI_ADMISSION_KEY_MAX, PLACE_FIELDS = 4 };
 
-/* Which process this is, for its launcher; "" if it is no replacement. */
+/* Which process this is, for its launcher; never empty: an empty one could be written over. */
 static void name_own_place(char *out, size_t bytes)
 {
     int64_t node = 0, local = 0;
 
-    out[0] = '\0';
+    snprintf(out, bytes, "newcomer");
     if (tti_env("TUTTI_REPLACEMENT") != NULL && tti_env_int("GROUP_RANK", 0, INT32_MAX, &node) == TUTTI_OK &&
         tti_env_int("LOCAL_RANK", 0, INT32_MAX, &local) == TUTTI_OK)
         snprintf(out, bytes, "%d %d", (int)node, (int)local);
 }
 
-/* Whether number t, which was let in, has ended. */
+/* Whether number t, which was let in or passed over, has ended, or goes by another number. */
 static bool has_ended(const tti_bulletin *bulletin, const tti_admission *to, int64_t t)
 {
     tutti_bytes place = { 0 };
@@ -40,7 +41,8 @@ static bool has_ended(const tti_bulletin *bulletin, const tti_admission *to, int
 
     snprintf(key, sizeof key, "ask/%" PRId64, t);
     ended = tti_store_get_until(to->folder, key, tti_store_grace(to->folder), &place) == TUTTI_OK &&
-            sscanf(place.data, "%d %d", &node, &local) == 2 && tti_bulletin_find_at(bulletin, node, local, &ending);
+            (tti_is_passed_over(&place) ||
+             (sscanf(place.data, "%d %d", &node, &local) == 2 && tti_bulletin_find_at(bulletin, node, local, &ending)));
     tutti_bytes_free(&place);
     return ended;
 }
@@ -87,29 +89,60 @@ static tutti_status await_place(tti_port *port, const tti_join *join, const tti_
     return st;
 }
 
+/* Write under key that this process asks; *passed_out: rank 0 was there first. A store that cannot compare_set lets rank 0 pass nobody
+ * over, either. */
+static tutti_status write_asking(const tti_admission *to, const char *key, bool *passed_out)
+{
+    const int64_t deadline_ns = to->join.deadline_ns;
+    tutti_bytes   kept = { 0 };
+    char          own[32];
+    tutti_status  st;
+
+    name_own_place(own, sizeof own);
+    st = tti_store_compare_set_until(to->folder, key, "", 0, own, strlen(own), deadline_ns, &kept);
+    *passed_out = st == TUTTI_OK && tti_is_passed_over(&kept);
+    tutti_bytes_free(&kept);
+    return st == TUTTI_E_UNSUPPORTED ? tti_store_set_until(to->folder, key, own, strlen(own), deadline_ns) : st;
+}
+
+/* Take a number, and ask by it; *will_out tells of this process's end from then on. */
+static tutti_status take_turn(tti_admission *to, int64_t *number_out, tti_store_will **will_out)
+{
+    const int64_t deadline_ns = to->join.deadline_ns;
+    char          key[KEY_MAX];
+    bool          passed = false;
+    tutti_status  st;
+
+    do {
+        tti_world_take_back_will(to->port, *will_out, TUTTI_OK);
+        *will_out = NULL;
+        st = tti_store_add_until(to->folder, "asked", 1, deadline_ns, number_out);
+        if (st != TUTTI_OK)
+            return st;
+        snprintf(key, sizeof key, "gone/%" PRId64, *number_out);
+        *will_out = tti_world_leave_ending(to->port, to->folder, key, -1, deadline_ns);
+        snprintf(key, sizeof key, "ask/%" PRId64, *number_out);
+        st = write_asking(to, key, &passed);
+    } while (st == TUTTI_OK && passed);
+    return st;
+}
+
 /* Take a number, and wait for a place; *will_out tells of this process's end meanwhile. */
 static tutti_status ask(tti_admission *to, int64_t *number_out, tti_store_will **will_out)
 {
-    const int64_t deadline_ns = to->join.deadline_ns;
     tutti_bytes   place = { 0 };
-    char          key[KEY_MAX], own[32];
-    int64_t       number = 0;
-    tutti_status  st = tti_store_add_until(to->folder, "asked", 1, deadline_ns, &number);
+    tutti_status  st = take_turn(to, number_out, will_out);
+    const int64_t number = *number_out;
 
-    *number_out = number;
-    name_own_place(own, sizeof own);
-    if (st == TUTTI_OK) {
-        snprintf(key, sizeof key, "gone/%" PRId64, number);
-        *will_out = tti_world_leave_ending(to->port, to->folder, key, -1, deadline_ns);
-        snprintf(key, sizeof key, "ask/%" PRId64, number);
-        st = tti_store_set_until(to->folder, key, own, strlen(own), deadline_ns);
-    }
     if (st == TUTTI_OK)
         st = await_place(to->port, &to->join, to, number, &place);
     if (st == TUTTI_OK && sscanf(place.data, "%" SCNd64 " %d %d %" SCNu32, &to->attempt, &to->join.rank, &to->size,
                                  &to->generation) != PLACE_FIELDS)
         st = tti_fail(TUTTI_E_STORE, "join_group: the place of number %" PRId64 " is damaged\n"
                                      "  next: see who else writes into this store below tutti/grow", number);
+    if (st == TUTTI_OK && to->size == 0)
+        st = tti_fail(TUTTI_E_REMOTE, "join_group: the members could not give this process a place: their call has failed\n"
+                                      "  next: call it again when they call tutti_grow_group() again; rank 0 was told why");
     if (st == TUTTI_OK && (to->join.rank < 1 || to->join.rank >= to->size || to->size > TTI_WORLD_MAX))
         st = tti_fail(TUTTI_E_STORE, "join_group: a place as rank %d of %d is none\n"
                                      "  next: see who else writes into this store below tutti/grow", to->join.rank, to->size);

@@ -6,7 +6,8 @@
  * Method  processes over shared memory and TCP that may take PATIENT_MS for a call, and must be back in a part of that. They
  *         meet in a file store, which tells of no end, or in a tcp store that a rank serves. A process kills itself as soon as the
  *         store shows how far the others are; somebody who does not come is played by a rank that writes into the store itself what a
- *         newcomer writes. A backend of the program's own looks for nobody's words. */
+ *         newcomer writes. A backend of the program's own looks for nobody's words, and a store of the program's own fails when told
+ *         to. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include "harness/harness.h"
 #include <tutti/backends.h>
 #include <tutti/plugin/backend.h>
+#include <tutti/plugin/store.h>
 #include <tutti/tutti.h>
 
 enum { MEMBERS = 3, PATH_BYTES = 4352, PATIENT_MS = 40000, SOON_MS = 15000, LIMIT_MS = 60000, BEGUN = 0, ENOUGH = 1 };
@@ -317,6 +319,150 @@ static void one_refuses(tt_ctx *t)
     tutti_store_close(store);
 }
 
+/* Number 1 is taken by somebody who then says nothing, in a store that tells of no end; number 2 finds its place taken, as if it had been
+ * silent for too long, and so asks as number 3, which comes in. n: how many the members call for. */
+static void who_is_silent_is_passed_over(tt_ctx *t, int n)
+{
+    tutti_store  *store = open_file(t);
+    tutti_group  *world = NULL;
+    const int64_t began_ms = now_ms();
+    int64_t       number = 0;
+
+    if (t->rank < MEMBERS) {
+        found_world(t, store, MEMBERS);
+        if (n == 0) { /* it is not waited for, and may still ask */
+            await(store, "taken");
+            must(tutti_grow_group(NULL, "crew", 0, NULL, &world));
+            assert_ptr_equal(world, tutti_current_group());
+            must(tutti_barrier(NULL));
+            tt_post(t, BEGUN);
+            await(store, "tutti/grow/crew/ask/3");
+        }
+        must(tutti_grow_group(NULL, "crew", n, NULL, &world));
+    } else if (t->rank == MEMBERS) {
+        must(tutti_store_add(store, "tutti/grow/crew/asked", 1, &number));
+        assert_int_equal(number, 1);
+        must(tutti_store_set(store, "tutti/grow/crew/ask/2", "passed over", strlen("passed over")));
+        set(store, "taken");
+    } else {
+        await(store, "taken");
+        if (n == 0)
+            tt_await(t, BEGUN, MEMBERS);
+        must(join(store, &world));
+        assert_int_equal(tutti_get_rank(NULL), MEMBERS);
+    }
+    if (t->rank != MEMBERS) {
+        expect_sum(NULL, 1, MEMBERS + 1);
+        assert_true(now_ms() - began_ms < SOON_MS);
+        must(tutti_barrier(NULL));
+        must(tutti_destroy_process_group(NULL));
+    }
+    tutti_store_close(store);
+}
+
+static void who_is_silent_is_not_waited_for(tt_ctx *t)
+{
+    who_is_silent_is_passed_over(t, 1);
+}
+
+static void who_is_silent_when_all_may_come(tt_ctx *t)
+{
+    who_is_silent_is_passed_over(t, 0);
+}
+
+/* ---- a store that fails when places are given ---- */
+
+typedef struct frail_store {
+    tutti_store  base;
+    tutti_store *inner;
+} frail_store;
+
+/* In ms: what is over looks once. */
+static int64_t left_of(int64_t deadline_ns)
+{
+    const int64_t left_ms = deadline_ns == INT64_MAX ? PATIENT_MS : deadline_ns / 1000000 - now_ms();
+
+    return left_ms > 0 ? left_ms : 1;
+}
+
+static tutti_status frail_set(tutti_store *store, const char *key, const void *val, size_t len, int64_t deadline_ns)
+{
+    static bool has_failed;
+
+    (void)deadline_ns;
+    if (!has_failed && strcmp(key, "tutti/grow/crew/place/2") == 0) {
+        has_failed = true;
+        return tutti_store_fail(TUTTI_E_STORE, "the store is full");
+    }
+    return tutti_store_set(((frail_store *)store)->inner, key, val, len);
+}
+
+static tutti_status frail_get(tutti_store *store, const char *key, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    return tutti_store_get(((frail_store *)store)->inner, key, left_of(deadline_ns), val_out);
+}
+
+static tutti_status frail_add(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns, int64_t *sum_out)
+{
+    (void)deadline_ns;
+    return tutti_store_add(((frail_store *)store)->inner, key, delta, sum_out);
+}
+
+static tutti_status frail_compare_set(tutti_store *store, const char *key, const void *expected, size_t expected_len,
+                                      const void *desired, size_t desired_len, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    (void)deadline_ns;
+    return tutti_store_compare_set(((frail_store *)store)->inner, key, expected, expected_len, desired, desired_len, val_out);
+}
+
+static void frail_close(tutti_store *store)
+{
+    tutti_store_close(((frail_store *)store)->inner);
+    free(store);
+}
+
+static const tutti_store_ops frail_ops = {
+    .api = TUTTI_STORE_API, .size = sizeof(tutti_store_ops), .scheme = "frail", .set = frail_set, .get = frail_get, .add = frail_add,
+    .close = frail_close, .compare_set = frail_compare_set,
+};
+
+static tutti_store *open_frail(tt_ctx *t)
+{
+    frail_store *store = calloc(1, sizeof *store);
+
+    assert_true(store != NULL);
+    store->base.ops = &frail_ops;
+    store->inner = open_file(t);
+    must(tutti_store_adopt(&store->base));
+    return &store->base;
+}
+
+/* Rank 0 cannot write the second of two places: neither of the two newcomers waits for one. */
+static void who_gets_no_place_is_told(tt_ctx *t)
+{
+    tutti_store  *store = t->rank == 0 ? open_frail(t) : open_file(t);
+    tutti_group  *world = NULL;
+    const int64_t began_ms = now_ms();
+
+    if (t->rank < 2) {
+        found_world(t, store, 2);
+        expect(tutti_grow_group(NULL, "crew", 2, NULL, &world), TUTTI_E_STORE, "the store is full", began_ms);
+        expect_sum(NULL, 1, 2);
+        tt_post(t, ENOUGH);
+        tt_await(t, ENOUGH, 4);
+        must(tutti_destroy_process_group(NULL));
+    } else {
+        const tutti_status st = join(store, &world);
+
+        if (st == TUTTI_OK || now_ms() - began_ms > SOON_MS)
+            fail_msg("status %d: %s", (int)st, tutti_last_error());
+        if (strstr(tutti_last_error(), "could not give this process a place") == NULL && !said("the store is full"))
+            fail_msg("%s", tutti_last_error());
+        tt_post(t, ENOUGH);
+    }
+    tutti_store_close(store);
+}
+
 /* ---- a backend that tells nobody ---- */
 
 /* Its members meet in the store, and that is all they do; the last one refuses. */
@@ -482,6 +628,9 @@ int main(void)
                 .limit_ms = LIMIT_MS),
         TT_TEST(a_newcomer_that_has_a_place_ends, .ranks = MEMBERS + 1, .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
         TT_TEST(one_refuses, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
+        TT_TEST(who_is_silent_is_not_waited_for, .ranks = MEMBERS + 2, .transports = "shm", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
+        TT_TEST(who_is_silent_when_all_may_come, .ranks = MEMBERS + 2, .transports = "shm", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
+        TT_TEST(who_gets_no_place_is_told, .ranks = 4, .transports = "shm", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
         TT_TEST(a_newcomer_cannot_make_the_world, .ranks = MEMBERS + 1, .transports = "shm", .init = TT_INIT_NONE,
                 .limit_ms = LIMIT_MS),
         TT_TEST(one_cannot_make_what_is_merged, .ranks = 2, .transports = "shm", .init = TT_INIT_NONE, .limit_ms = LIMIT_MS),
