@@ -154,7 +154,9 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
  *           TUTTI_E_TIMEOUT      fewer have asked, or one did not come; the text says how many, or which
  *           what the store or a collective on group fails with
  * @units    ms. The time-out of opts, else that of group, is for waiting for newcomers, for rank 0, and for making the
- *           world, and not for each of them
+ *           world, and not for each of them. Members that come at different times have the time of the first to come; who waits
+ *           for rank 0's answer, as it is stopped or the store is, may wait 2 s longer than that, so that nobody gives group up
+ *           for an answer that is under way
  * @threads  one, when no other thread is inside a call on group
  * @source   ours */
 TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new,
