@@ -60,20 +60,38 @@ static void chunks_cover_everything_once(void **state)
                 }
 }
 
-/* What a call works in does not grow with it, but with the ranks, where slices would become too short. */
-static void memory_is_bounded(void **state)
+static void check_memory(tti_plan *plan, tutti_call_kind kind, size_t first)
 {
-    const tutti_call call = { .kind = TUTTI_CALL_ALL_REDUCE, .dtype = TUTTI_F32, .op = TUTTI_SUM, .root = -1,
-                              .count = 256 * MIB };
+    const tutti_call call = { .kind = kind, .dtype = TUTTI_F32, .op = TUTTI_SUM, .count = 256 * MIB };
     size_t           r;
 
-    (void)state;
-    for (r = 0; r < sizeof ranks / sizeof ranks[0]; r++) {
-        const tti_cut cut = tti_cut_of(tti_plan_all_reduce_direct, &call, ranks[r]);
+    for (r = first; r < sizeof ranks / sizeof ranks[0]; r++) {
+        const tti_cut cut = tti_cut_of(plan, &call, ranks[r]);
 
         assert_in_range((uint64_t)cut.elements * 4 * (uint64_t)cut.window, 1, 16 * MIB + (uint64_t)ranks[r] * 300 * 1024);
         assert_true(cut.n_chunks > cut.window);
     }
+}
+
+/* What a call works in does not grow with it, but with the ranks, where slices would become too short. A reduce of one rank
+ * works in nothing; of two, one rank works in all that the call has. */
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    check_memory(tti_plan_all_reduce_direct, TUTTI_CALL_ALL_REDUCE, 0);
+    assert_int_equal(ranks[1], 2);
+    check_memory(tti_plan_reduce_direct, TUTTI_CALL_REDUCE, 1);
+    check_memory(tti_plan_reduce_direct_tree, TUTTI_CALL_REDUCE, 1);
+}
+
+/* Nobody hands anything on there. */
+static void a_broadcast_of_two_stays_whole(void **state)
+{
+    const tutti_call call = { .kind = TUTTI_CALL_BROADCAST, .dtype = TUTTI_F32, .root = 0, .count = 256 * MIB };
+
+    (void)state;
+    assert_int_equal(tti_cut_of(tti_plan_broadcast_sliced, &call, 2).n_chunks, 1);
+    assert_int_equal(tti_cut_of(tti_plan_broadcast_chain, &call, 2).n_chunks, 1);
 }
 
 /* When the root has dealt out the last chunk the others still have it to pass on, but for their own slices: no more than
@@ -140,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_cover_everything_once),
         cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(a_broadcast_of_two_stays_whole),
         cmocka_unit_test(the_end_of_a_broadcast_is_short),
         cmocka_unit_test(the_beginning_of_a_reduce_is_short),
         cmocka_unit_test(both_ends_of_a_block_cut_alike),

@@ -14,6 +14,8 @@
  *         A broadcast in slices sends twice, and combines nothing: what the last chunk takes from rank to rank, when the
  *         root's link is free already, is added to what the link takes. So it has several, also where they are short. A reduce
  *         in slices is the same the other way round: what the first chunk takes before the root has anything to receive.
+ *         Of two ranks one has all slices. It has nobody to hand a broadcast on to, which stays whole; of a reduce it holds what
+ *         comes and what it adds up, so that is cut as a call is of which every rank has a slice.
  * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
  *         nothing that was measured, so that a call is cut the same way in every run: a ring, whose order of adding goes by the
  *         slices of each chunk, has the same bits in all of them. Those of other plans are not the cut's matter.
@@ -95,6 +97,15 @@ static int64_t longest(const tutti_call *call, int n_ranks)
     return most;
 }
 
+/* Of two ranks, or one, a broadcast in slices is one message. A reduce of two is combined by the one that is not the root, which has
+ * memory for all of a chunk; of one rank it is a copy. */
+static plan_form form_among(plan_form form, tutti_call_kind kind, int n_ranks)
+{
+    if (n_ranks > 2 || (form != DEALT_OUT && kind != TUTTI_CALL_BROADCAST))
+        return form;
+    return kind == TUTTI_CALL_REDUCE && n_ranks == 2 ? IN_SLICES : UNCUT;
+}
+
 /* Whether a chunk keeps as much as its range has of every rank: a slice of each is its range once more. */
 static bool keeps_all(plan_form form)
 {
@@ -150,15 +161,14 @@ tti_cut tti_cut_into(const tutti_call *call, int n_ranks, int64_t elements, int 
 
 tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
 {
-    const plan_form form = form_of(plan, call->kind);
+    const plan_form form = form_among(form_of(plan, call->kind), call->kind, n_ranks);
     const size_t    element = tutti_dtype_size(call->dtype);
     const int64_t   most = longest(call, n_ranks);
     const int64_t   range = range_of(form, most * (int64_t)element, n_ranks);
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
-    if (form == UNCUT || most < 2 * fit ||
-        ((form == DEALT_OUT || call->kind == TUTTI_CALL_BROADCAST) && n_ranks <= 2)) /* nobody hands it on */
+    if (form == UNCUT || most < 2 * fit)
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
