@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <tutti/private.h>
 
 #ifndef SO_BUF_LOCK
@@ -81,6 +82,25 @@ void tti_socket_let_wait(tti_port *port, tti_handle handle)
     setsockopt(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
 }
 
+/* What a socket that asks for so many bytes is granted: the kernel has a limit (net.core.wmem_max), which a namespace of its own
+ * may not show, and what a stream has had until then may be more, and is not to be had again. So another one asks. 0: unknown. */
+static int granted(tti_handle like, int bytes)
+{
+    int       family = AF_INET, grants = 0, probe;
+    socklen_t size = sizeof family;
+
+    (void)getsockopt(like, SOL_SOCKET, SO_DOMAIN, &family, &size);
+    probe = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        return 0;
+    size = sizeof grants;
+    if (setsockopt(probe, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) != 0 ||
+        getsockopt(probe, SOL_SOCKET, SO_SNDBUF, &grants, &size) != 0)
+        grants = 0;
+    close(probe);
+    return grants;
+}
+
 /* A send buffer is made a few times as large as what is on the way, which between neighbours is less than a millisecond's worth.
  * Who asks for another size ends that, unless it is unlocked again (Linux 5.14); where it cannot be, it stays as it is. */
 void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes)
@@ -90,7 +110,7 @@ void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes)
 
     (void)port;
     if (getsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, &size) != 0 ||
-        getsockopt(handle, SOL_SOCKET, SO_SNDBUF, &have, &size) != 0 || have / 2 >= bytes)
+        getsockopt(handle, SOL_SOCKET, SO_SNDBUF, &have, &size) != 0 || have / 2 >= bytes || granted(handle, bytes) <= have)
         return;
     setsockopt(handle, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     setsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, sizeof locks);
