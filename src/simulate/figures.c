@@ -143,8 +143,10 @@ static tutti_status read_messages(const char *path, const json_t *json, const ch
         return st;
     *tier = tti_tier_of(text.message_us, text.post_us, text.send_byte, text.recv_byte);
     if (1000 * text.uneven_us > tier->post)
-        return tti_fail(TUTTI_E_ARG, "file of figures '%s': \"uneven_us\" of \"%s\" is more than a message takes at one end", path,
-                        group);
+        return tti_fail(TUTTI_E_ARG,
+                        "file of figures '%s': \"uneven_us\" of \"%s\" is more than a message takes at one end\n"
+                        "  next: give it at most %g, the smaller one of \"post_us\" and half of \"message_us\"",
+                        path, group, tier->post / 1000);
     tier->uneven = 1000 * text.uneven_us;
     tier->bulk_byte = text.bulk_byte;
     *port_byte = tti_port_byte(text.gbit_per_s);

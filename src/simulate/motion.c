@@ -589,10 +589,14 @@ static tutti_status see_to_the_end(const player *p)
     int i;
 
     if (p->now >= TTI_PS_MAX)
-        return tti_fail(TUTTI_E_UNSUPPORTED, "a simulation came to more than %lld days, which is too long",
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "a simulation came to more than %lld days, which is too long\n"
+                        "  next: look in the file of figures for one that is too large, or take fewer bytes or calls",
                         (long long)(TTI_PS_MAX / 1000000000000 / (24 * 60 * 60)));
     if (p->agenda.full || p->full)
-        return tti_fail(TUTTI_E_UNSUPPORTED, "a simulation came to more than %lld events, which is too many",
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "a simulation came to more than %lld events, which is too many\n"
+                        "  next: take fewer ranks, bytes or calls",
                         (long long)p->played.events);
     for (i = 0; i < p->tape->n_ranks * p->tape->window; i++)
         if (!p->lanes[i].ended)

@@ -399,7 +399,7 @@ static void wrong_files_are_refused(void **state)
     says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"local\": {\"gbit_per_s\": 1}}"), "has no 'gbit_per_s'");
     says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"far\": {\"gbit_per_s\": 0}}"), "no number from 1e-06");
     says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"far\": {\"message_us\": 8, \"post_us\": 9, \"uneven_us\": 5}}"),
-         "\"uneven_us\" of \"far\" is more than a message takes at one end");
+         "\"uneven_us\" of \"far\" is more than a message takes at one end\n  next: give it at most 4, ");
     assert_int_equal(open_with("{\"tutti_figures\": 1, \"far\": {\"message_us\": 8, \"post_us\": 4, \"uneven_us\": 4}}"), TUTTI_OK);
     assert_int_equal(open_with("{\"tutti_figures\": 1}"), TUTTI_OK);
     assert_int_equal(open_with("{\"far\": {\"message_us\": 5}, \"tutti_figures\": 1}"), TUTTI_OK);
@@ -443,7 +443,7 @@ static void what_takes_too_long_is_refused(void **state)
     o.taper = 1e6;
     o.figures = scratch;
     assert_int_equal(tutti_sim_open(&o, &sim), TUTTI_OK);
-    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "more than 26 days");
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "more than 26 days, which is too long\n  next: look in the file of figures");
     tutti_sim_close(sim);
 }
 
