@@ -325,8 +325,12 @@ tutti_status tti_routes_find(tutti_group *group, const tti_backing *backing);
 tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config);
 /** Destroy the backends that there are. */
 void tti_routes_close(tutti_group *group);
-/** Whether a backend of group, whose routes have been found, can be split from one of the group that is divided. */
-bool tti_routes_divide(const tutti_group *group);
+/** Whether from, which is divided, has a backend that parts can be split from: the same on all of its members, whatever backends
+ * each of them names for its part. */
+bool tti_routes_divide(const tutti_group *from);
+/** This rank could not come as far as a part's routes in a division of from, because of this thread's last error, which stays.
+ * For all backends that parts can be split from. */
+void tti_routes_leave(tutti_group *from, uint32_t step);
 /** This rank makes no part, by its arguments or (has_failed) because of this thread's last error, which stays. For the backends
  * that can be split and have not been asked.
  * @errors what has broken a backend of the group that is divided; none if has_failed */

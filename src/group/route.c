@@ -10,7 +10,8 @@
  *         backends for all devices runs where only some are.
  *         Rows are written while a group is made, and only read after.
  * Divided A backend may make the parts of a group out of what that has, if all members come to it: each to create, or to sit_out.
- *         So whoever fails on the way to create says so there. What comes to create says it by itself. */
+ *         So whoever fails on the way to create says so there, also if it has not come as far as a group. What comes to create says
+ *         it by itself. */
 #include "group/make.h"
 #include "group/refusals.h"
 
@@ -114,24 +115,34 @@ tutti_status tti_backing_check(const tti_backing *backing)
 
 /* ---- dividing ---- */
 
+/* The backend of this row, if parts of the group may be split from it; NULL: there is none. */
+static tutti_backend *splittable(const tutti_group *from, int device)
+{
+    const tti_route *route = &from->routes[device];
+
+    if (route->ops == NULL || tti_backend_inside(route->ops)->sit_out == NULL)
+        return NULL;
+    return tti_backend_inner(route->ops, route->backend);
+}
+
 /* The backend that the one of this row may be split from; NULL: there is none. */
 static tutti_backend *splits_from(const tutti_group *group, int device)
 {
     const tutti_group       *from = group->division.from;
     const tutti_backend_ops *ops = group->routes[device].ops;
 
-    if (from == NULL || ops == NULL || from->routes[device].ops == NULL || tti_backend_inside(ops)->sit_out == NULL ||
+    if (from == NULL || ops == NULL || from->routes[device].ops == NULL ||
         tti_backend_inside(ops) != tti_backend_inside(from->routes[device].ops))
         return NULL;
-    return tti_backend_inner(from->routes[device].ops, from->routes[device].backend);
+    return splittable(from, device);
 }
 
-bool tti_routes_divide(const tutti_group *group)
+bool tti_routes_divide(const tutti_group *from)
 {
     int i;
 
     for (i = 0; i < TTI_DEVICES; i++)
-        if (splits_from(group, i) != NULL)
+        if (splittable(from, i) != NULL)
             return true;
     return false;
 }
@@ -167,11 +178,19 @@ static void leave_division(const tutti_group *group, int first)
 {
     char words[TTI_GROUP_WORDS_MAX];
 
-    if (!tti_routes_divide(group))
+    if (group->division.from == NULL || !tti_routes_divide(group->division.from))
         return;
     snprintf(words, sizeof words, "%s", tutti_last_error());
     (void)sit_out_from(group, first, 0, true);
     tti_fail(TUTTI_E_STATE, "%s", words); /* the words that count, whatever the backends have said */
+}
+
+void tti_routes_leave(tutti_group *from, uint32_t step)
+{
+    tutti_group nobody = { .division = { .from = from, .step = step } }; /* a part with the same backends, and no members */
+
+    take_from(&nobody, from);
+    leave_division(&nobody, 0);
 }
 
 tutti_status tti_routes_sit_out(tutti_group *group, int64_t timeout_ms, bool has_failed)
@@ -211,8 +230,8 @@ static void destroy(tti_route *route)
         tti_lending_ends();
 }
 
-/* Make the backend of one row, with keys below "cpu/". */
-static tutti_status open_one(tutti_group *group, int device, tutti_backend_config *config)
+/* Make the backend of one row, with keys below "cpu/". n_asked_out: of the rows, written when the backend hears of it. */
+static tutti_status open_one(tutti_group *group, int device, tutti_backend_config *config, int *n_asked_out)
 {
     const tutti_group *carrier = group->carrier;
     const tti_route   *carrying = &carrier->routes[device];
@@ -236,27 +255,28 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
         config->parent = tti_backend_inner(carrying->ops, carrying->backend);
     if (!config->lazy && !tti_backend_is_own(route->ops))
         refusals = tti_refusals_begin(group, route->store, route->ops == carrying->ops, config->timeout_ms);
+    *n_asked_out = device + 1;
     return tti_refusals_end(refusals, create(route, config));
 }
 
 tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config)
 {
     tutti_status st = TUTTI_OK;
-    int          i, like;
+    int          i, like, n_asked = 0;
 
     for (i = 0; i < TTI_DEVICES && st == TUTTI_OK; i++) {
         if (group->routes[i].ops == NULL)
             continue;
         like = first_like(group, i);
         if (like == i)
-            st = open_one(group, i, config);
+            st = open_one(group, i, config, &n_asked);
         else
             group->routes[i].backend = group->routes[like].backend;
         if (group->routes[i].ops == group->ops)
             group->backend = group->routes[i].backend;
     }
     if (st != TUTTI_OK) {
-        leave_division(group, i); /* the row that failed has said so, and i is behind it */
+        leave_division(group, n_asked); /* a backend that was asked has said by itself that it failed */
         tti_routes_close(group);
     }
     group->division.from = NULL;

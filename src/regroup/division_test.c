@@ -27,7 +27,19 @@ static struct {
     int            color;
     bool           has_failed, cannot; /* the second: of the backend of the host */
     int64_t        timeout_ms;
+    uint64_t       last_seq;
+    const char    *no_store_for; /* the prefix of a backend's store that does not open; NULL: all do */
 } seen;
+
+tutti_status __real_tutti_prefix_store_open(const char *prefix, tutti_store *inner, tutti_store **store_out);
+tutti_status __wrap_tutti_prefix_store_open(const char *prefix, tutti_store *inner, tutti_store **store_out);
+
+tutti_status __wrap_tutti_prefix_store_open(const char *prefix, tutti_store *inner, tutti_store **store_out)
+{
+    if (seen.no_store_for != NULL && strcmp(prefix, seen.no_store_for) == 0)
+        return (tti_plugin_host.fail)(TUTTI_E_NOMEM, "no memory for the store");
+    return __real_tutti_prefix_store_open(prefix, inner, store_out);
+}
 
 static tutti_status make(const tutti_backend_config *config, tutti_backend **backend_out)
 {
@@ -60,6 +72,7 @@ static tutti_status run(tutti_backend *backend, const tutti_call *call)
 {
     (void)backend;
     seen.n_runs++;
+    seen.last_seq = call->seq;
     if (call->kind == TUTTI_CALL_ALL_GATHER && call->count > 0)
         memmove(call->list[0], call->in, (size_t)call->count * tutti_dtype_size(call->dtype));
     return TUTTI_OK;
@@ -212,6 +225,80 @@ static void test_cannot_come(void **state)
     end();
 }
 
+/* Of the world's next collective. */
+static uint64_t next_number(void)
+{
+    float      x = 0;
+    tutti_span span = tutti_span_of(&x, 1, TUTTI_F32);
+
+    span.device.type = TUTTI_CUDA;
+    assert_int_equal(tutti_all_reduce(span, TUTTI_SUM, world), TUTTI_OK);
+    return seen.last_seq;
+}
+
+/* So early that it has no group: it has its turn, and sits out, as the others have theirs and may wait for it. */
+static void test_cannot_begin(void **state)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *part = NULL;
+    uint64_t            before;
+
+    (void)state;
+    begin("cpu:host,cuda:splits");
+    before = next_number();
+    opts.backend = "nowhere";
+    assert_int_equal(split(&opts, &part), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "nowhere"));
+    assert_int_equal(seen.n_sat_out, 1);
+    assert_non_null(seen.sat_out_of);
+    assert_true(seen.has_failed);
+    assert_int_equal(seen.step, 1);
+    assert_int_equal(seen.timeout_ms, 0);
+    assert_int_equal(next_number(), before + 2);
+    assert_int_equal(tutti_split_group_by_color(world, -1, &opts, &part), TUTTI_E_ARG); /* also in no part */
+    assert_int_equal(seen.n_sat_out, 2);
+    assert_int_equal(seen.step, 2);
+    assert_int_equal(split(NULL, &part), TUTTI_OK); /* the parent is as it was */
+    assert_int_equal(seen.step, 3);
+    end();
+}
+
+/* A backend that has not been asked for its part cannot have told that of it which is divided. */
+static void test_not_asked(void **state)
+{
+    tutti_group *part = NULL;
+
+    (void)state;
+    begin("cpu:host,cuda:splits");
+    seen.no_store_for = "cuda/";
+    assert_int_equal(split(NULL, &part), TUTTI_E_NOMEM);
+    assert_non_null(strstr(tutti_last_error(), "no memory for the store"));
+    assert_int_equal(seen.n_creates, 1); /* the world's */
+    assert_int_equal(seen.n_sat_out, 1);
+    assert_true(seen.has_failed);
+    seen.no_store_for = NULL;
+    assert_int_equal(split(NULL, &part), TUTTI_OK);
+    end();
+}
+
+/* The parent's calls are counted alike on all members, whatever backend each of them names for its part. */
+static void test_own_backend_has_the_turn(void **state)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *part = NULL;
+    uint64_t            before;
+
+    (void)state;
+    begin("cpu:host,cuda:splits");
+    before = next_number();
+    opts.backend = "host";
+    assert_int_equal(split(&opts, &part), TUTTI_OK);
+    assert_int_equal(next_number(), before + 2);
+    assert_int_equal(split(NULL, &part), TUTTI_OK);
+    assert_int_equal(next_number(), before + 4);
+    end();
+}
+
 /* Behind what was issued, and before what comes then. */
 static void test_turn(void **state)
 {
@@ -264,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_member),   cmocka_unit_test(test_wrapped), cmocka_unit_test(test_in_no_part),
         cmocka_unit_test(test_cannot_come), cmocka_unit_test(test_turn), cmocka_unit_test(test_not_told),
+        cmocka_unit_test(test_cannot_begin), cmocka_unit_test(test_not_asked), cmocka_unit_test(test_own_backend_has_the_turn),
     };
 
     return cmocka_run_group_tests(tests, register_all, NULL);

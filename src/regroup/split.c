@@ -7,11 +7,11 @@
  *         of it, and numbers are agreed through the store (agreed.c). The parent's connections are
  *         used; making a group waits for its members.
  * Turn    A backend may make the parts out of what the parent has (backend.h: split_from), which all members of the parent
- *         have to come to. Where one does, the division has a turn among the parent's collectives: what was issued before it
- *         has been run, what is issued later comes after it, alike on all members. And a rank that is in no part waits
- *         for the others.
- * True    Everything is checked before the first step that others can see: a bad argument makes
- *         nothing, also not on other ranks, which have the same arguments.
+ *         have to come to. Where the parent has one, the division has a turn among the parent's collectives: what was issued
+ *         before it has been run, what is issued later comes after it, alike on all members. And a rank that is in no part
+ *         waits for the others; one that fails has its turn, too, and tells the backends that it makes no part.
+ * True    Lists are checked before the first step that others can see: bad ones make nothing, also not on other ranks, which
+ *         have the same arguments.
  * Source  torch.distributed.split_group; the split by colours is MPI's, without its key. */
 #include "group/make.h"
 
@@ -91,18 +91,43 @@ static tutti_status take_part(tutti_group *group, tutti_group *parent, const sha
     return st;
 }
 
-/* The same, in the parent's turn where a backend wants all of its members. */
-static tutti_status take_turn(tutti_group *group, tutti_group *parent, const share *mine)
+/* As far as this rank comes in step of the parent's divisions. Where it comes to no backends they are told all the same: those of
+ * other members may wait for it. group_out: NULL if it has no part. */
+static tutti_status come(tutti_group *parent, const share *mine, uint32_t step, const tutti_group_options *opts,
+                         tutti_group **group_out)
+{
+    tutti_group *group = NULL;
+    tutti_status st = tti_group_alloc(-1, mine->n > 0 ? mine->n : 1, &group);
+
+    if (st == TUTTI_OK)
+        st = tti_group_inherit(group, parent, opts);
+    if (st == TUTTI_OK) {
+        group->division = (tti_division){ .from = parent, .step = step, .color = mine->index };
+        st = take_part(group, parent, mine);
+    } else {
+        tti_routes_leave(parent, step);
+    }
+    if (st == TUTTI_OK && mine->n > 0)
+        *group_out = group;
+    else
+        tti_group_free(group);
+    return st;
+}
+
+/* The same, in the parent's turn where it has a backend that wants all of its members: on all of them or on none, also on one that
+ * fails, as the parent's calls are counted. */
+static tutti_status come_in_turn(tutti_group *parent, const share *mine, uint32_t step, const tutti_group_options *opts,
+                                 tutti_group **group_out)
 {
     tti_turns    turns;
     tutti_status st;
 
-    if (!tti_routes_divide(group))
-        return take_part(group, parent, mine);
+    if (!tti_routes_divide(parent))
+        return come(parent, mine, step, opts, group_out);
     st = tti_turns_take(parent, 1, &turns);
     if (st != TUTTI_OK)
         return st;
-    st = take_part(group, parent, mine);
+    st = come(parent, mine, step, opts, group_out);
     tti_turns_give(&turns, "split_group", TUTTI_OK); /* what fails is the part */
     return st;
 }
@@ -120,18 +145,10 @@ static tutti_status make_part(tutti_group *parent, const share *mine, const tutt
     snprintf(desc, sizeof desc, "%s:split:%u", parent->name, split);
     if (own.desc == NULL)
         own.desc = desc;
-    st = tti_group_alloc(-1, mine->n > 0 ? mine->n : 1, &group);
-    if (st == TUTTI_OK)
-        st = tti_group_inherit(group, parent, &own);
-    if (st == TUTTI_OK) {
-        group->division = (tti_division){ .from = parent, .step = split, .color = mine->index };
-        st = take_turn(group, parent, mine);
-    }
-    if (st != TUTTI_OK || mine->n == 0)
-        tti_group_free(group);
+    st = come_in_turn(parent, mine, split, &own, &group);
     if (st != TUTTI_OK)
         return st;
-    if (mine->n == 0) {
+    if (group == NULL) {
         tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;

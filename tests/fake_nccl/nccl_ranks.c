@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <time.h>
 
 enum { ROUNDS = 30, COUNT = 1000, PIECES = 4, LONG_MS = 120000, SHORT_MS = 2000 };
 
@@ -429,6 +430,36 @@ static void split_absent(void)
         say_aside("split");
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &t) == 0);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A member that fails before it has a group tells the others, who do not wait half of their time for it; and their next calls have the
+ * number of its own. */
+static void split_refused(void)
+{
+    tutti_group_options own = TUTTI_GROUP_OPTIONS;
+    const counts        before = counts_now();
+    const int64_t       begin = now_ms();
+    tutti_group        *part = NULL;
+
+    own.backend = rank == 1 ? "cuda:nowhere" : NULL;
+    if (rank == 1) {
+        CHECK(tutti_split_group_by_color(NULL, -1, &own, &part) == TUTTI_E_ARG && part == TUTTI_NO_GROUP);
+    } else {
+        OK(tutti_split_group_by_color(NULL, 0, &own, &part));
+        CHECK(now_ms() - begin < LONG_MS / 2);
+        check_made(before, part, false);
+        CHECK(sum_now(part, 1.0f) == (float)(size - 1));
+    }
+    CHECK(sum_now(NULL, 1.0f) == (float)size);
+    OK(tutti_barrier(NULL));
+}
+
 /* One rank's NCCL fails to split: all hear of that, and what was divided is broken, on the device. */
 static void split_error(void)
 {
@@ -592,7 +623,7 @@ int main(int argc, char **argv)
     } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "absent", absent },
                   { "left_early", left_early }, { "error", error }, { "abort", aborted }, { "split", split },
                   { "split_by_ids", split_by_ids }, { "split_mixed", split_by_ids }, { "split_absent", split_absent },
-                  { "split_error", split_error } };
+                  { "split_refused", split_refused }, { "split_error", split_error } };
     size_t i;
 
     if (argc != 3) {
