@@ -124,6 +124,9 @@ void tnccl_finish(tnccl_backend *b, tutti_status status, const char *words)
     if (b->comm != NULL)
         tnccl.ncclCommAbort(b->comm);
     b->comm = NULL;
+    if (b->split != NULL) /* read behind the abort: NCCL writes no other one there any more */
+        tnccl.ncclCommAbort(b->split);
+    b->split = NULL;
     tnccl_news(b);
 }
 

@@ -7,14 +7,15 @@
  *         old communicator is lost, too.
  * How     So members agree before NCCL hears of it, in the old group's store. Who is ready, with nothing on the device any more,
  *         counts up, and who counts last proposes to split. Who cannot, because another GPU is current, NCCL is older or something
- *         has failed on the way, proposes ids; so does who has waited for half of its time. The first proposal holds, for all.
+ *         has failed on the way, proposes ids; so does who has waited for half of its time, or is no longer to wait, as a member has
+ *         refused the group. The first proposal holds, for all.
  *           split  all call NCCL, those that are in no group without a color
  *           ids    each group is made as if nothing had been (meet.c), and who is in none is done
  * True    A division has its turn among the old group's calls (tutti/plugin/backend.h): nobody gives its communicator anything
  *         meanwhile, and all members divide it in the same order. NCCL writes where the new communicator is when the old one is no
  *         longer in progress: into the old group, which is there as long as its communicator.
  * Fails   What fails before NCCL was called has cost nothing. What fails from then on has broken the old communicator, and ends its
- *         group as a call that fails does. */
+ *         group as a call that fails does. A communicator that NCCL has made by then, and nobody has taken, ends with the old one. */
 #include "nccl_backend.h"
 
 #include <stdio.h>
@@ -63,23 +64,21 @@ static bool has_failed(tnccl_backend *from)
     return failed;
 }
 
-/* What the others have agreed on; until time is up, or the old group has failed. */
+/* What the others have agreed on; until time is up, the library ends it, or the old group has failed. With ids the library's end is
+ * met again, and told, where those are waited for. */
 static tutti_status hear(tnccl_backend *from, uint64_t step, int64_t until_ns, bool *split_out)
 {
     tutti_bytes  said = { 0 };
     char         key[KEY_BYTES];
     tutti_status st;
+    int          n_ended = 0;
 
     write_key(step, "way", key);
-    for (;;) {
-        st = tnccl_host->store_get(from->store, key, TNCCL_PIECE_MS, &said);
-        if (st == TUTTI_OK)
-            break;
-        if (st != TUTTI_E_TIMEOUT && st != TUTTI_E_NETWORK) /* of which the second may pass */
-            return st;
-        if (tnccl_host->now_ns() >= until_ns || has_failed(from))
+    while ((st = tnccl_look_for(from->store, key, &n_ended, &said)) == TUTTI_E_TIMEOUT)
+        if (tnccl_was_ended(n_ended) || tnccl_host->now_ns() >= until_ns || has_failed(from))
             return propose(from, step, by_ids, split_out);
-    }
+    if (st != TUTTI_OK)
+        return st;
     *split_out = is_split(&said);
     tnccl_host->bytes_free(&said);
     return TUTTI_OK;
@@ -154,8 +153,10 @@ static tutti_status split(tnccl_backend *from, int color, int key, int64_t deadl
     } else {
         st = tnccl_say(from);
     }
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK) {
         *comm_out = from->split;
+        from->split = NULL;
+    }
     pthread_mutex_unlock(&from->lock);
     tnccl_leave(device);
     return st;
@@ -175,16 +176,21 @@ tutti_status tnccl_split(tnccl_backend *b, const tutti_backend_config *config, i
     return st;
 }
 
-void tnccl_split_leave(const tutti_backend_config *config)
+/* The others do without this member, if they have not begun; this thread's last error stays. */
+static void leave(tnccl_backend *from, uint64_t step)
 {
     char words[TNCCL_WORDS];
     bool splits;
 
-    if (config->split_from == NULL)
-        return;
     snprintf(words, sizeof words, "%s", tnccl_host->last_error());
-    (void)propose((tnccl_backend *)config->split_from, config->split_step, by_ids, &splits);
+    (void)propose(from, step, by_ids, &splits);
     tnccl_host->fail(TUTTI_E_BACKEND, "%s", words); /* whatever the store said */
+}
+
+void tnccl_split_leave(const tutti_backend_config *config)
+{
+    if (config->split_from != NULL)
+        leave((tnccl_backend *)config->split_from, config->split_step);
 }
 
 tutti_status tnccl_sit_out(tutti_backend *backend, uint64_t step, int64_t timeout_ms, bool has_failed_here)
@@ -198,5 +204,9 @@ tutti_status tnccl_sit_out(tutti_backend *backend, uint64_t step, int64_t timeou
     if (has_failed_here)
         return propose(from, step, by_ids, &splits);
     st = agree(from, step, from->device, half_way(deadline_ns), &splits);
-    return st == TUTTI_OK && splits ? split(from, NO_COLOR, 0, deadline_ns, &none) : st;
+    if (st == TUTTI_OK && splits)
+        return split(from, NO_COLOR, 0, deadline_ns, &none);
+    if (st != TUTTI_OK)
+        leave(from, step);
+    return st;
 }

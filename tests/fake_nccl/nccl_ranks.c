@@ -565,6 +565,40 @@ static void aborted(void)
     CHECK(one_more() == TUTTI_E_ABORTED);
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A group that one member refuses for its arguments, before it comes to the backend, in which the others wait. They are told why, long
+ * before their time is up. */
+static void one_refuses(int who)
+{
+    const int           twice[2] = { who, who };
+    const int64_t       began_ms = now_ms();
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    opts.backend = "cuda:nccl";
+    if (rank == who)
+        FAILS(tutti_new_group(twice, 2, &opts, &group), TUTTI_E_ARG, "is there twice");
+    else
+        FAILS(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_MISMATCH, "cannot make it: new_group: rank");
+    CHECK(now_ms() - began_ms < LONG_MS / 2);
+    OK(tutti_barrier(NULL));
+}
+
+/* Without member 0 the others wait for NCCL's id, without another one for NCCL. */
+static void refusal(void)
+{
+    one_refuses(0);
+    one_refuses(1);
+    CHECK(sum_now(NULL, 1.0f) == (float)size);
+}
+
 /* ---- what is not there ---- */
 
 /* Whatever is missing: a group is made of the backends that are there, and memory of the host goes through; memory of GPUs is
@@ -623,7 +657,7 @@ int main(int argc, char **argv)
     } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "absent", absent },
                   { "left_early", left_early }, { "error", error }, { "abort", aborted }, { "split", split },
                   { "split_by_ids", split_by_ids }, { "split_mixed", split_by_ids }, { "split_absent", split_absent },
-                  { "split_refused", split_refused }, { "split_error", split_error } };
+                  { "split_refused", split_refused }, { "split_error", split_error }, { "refusal", refusal } };
     size_t i;
 
     if (argc != 3) {
