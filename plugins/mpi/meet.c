@@ -12,9 +12,10 @@
  *         the only one.) Only those meet that were given the same list of members. Who waits looks now and then what the others
  *         were given.
  * Waits   In pieces, between which a failure of the world is seen; a store that is out of reach for one is asked again. Each
- *         looks once at least, however late it is. Who is missing when time is up is looked up then. A piece that ends before it is
- *         over was ended by the library: a member has refused the group before it came here. All are told so by themselves, in
- *         better words than a verdict would have, and without that member there is none that lets anybody go on. */
+ *         looks once at least, however late it is. Who is missing when time is up is looked up then. Two pieces in a row that end
+ *         long before their time were ended by the library: a member has refused the group before it came here. (One alone may be the
+ *         rounding of a store of the program's own.) All are told so by themselves, in better words than a verdict would have, and
+ *         without that member there is none that lets anybody go on. */
 #include "mpi_backend.h"
 
 #include <stdio.h>
@@ -22,13 +23,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { PIECE_MS = 200, NAMED_MOST = 8, KEY_BYTES = 48 };
+enum { PIECE_MS = 200, EARLY_MS = 20 /* before its time */, NAMED_MOST = 8, KEY_BYTES = 48 };
 
 typedef struct meeting {
     const tutti_backend_config *config;
     int64_t                     deadline_ns;
     uint64_t                    list; /* a number made of all members */
-    bool                        ended; /* by the library */
+    int                         n_ended; /* pieces in a row, before their time */
 } meeting;
 
 static uint64_t number_of(const tutti_backend_config *config)
@@ -174,10 +175,16 @@ static tutti_status look(const meeting *m, const char *key, tutti_bytes *value_o
     return st == TUTTI_E_NETWORK && tmpi_host->now_ns() >= until ? TUTTI_E_TIMEOUT : st;
 }
 
-/* Whether a look that has run out of time had not used up its own. */
-static bool was_ended(tutti_status st, int64_t began_ns)
+/* Whether a look that has run out of time had not used up its own: by more than clocks and stores round. */
+static bool is_early(tutti_status st, int64_t began_ns)
 {
-    return st == TUTTI_E_TIMEOUT && tmpi_host->now_ns() - began_ns < PIECE_MS * INT64_C(1000000);
+    return st == TUTTI_E_TIMEOUT && tmpi_host->now_ns() - began_ns < (PIECE_MS - EARLY_MS) * INT64_C(1000000);
+}
+
+/* By the library. */
+static bool was_ended(const meeting *m)
+{
+    return m->n_ended > 1;
 }
 
 static tutti_status await_key(meeting *m, const char *key, tutti_bytes *value_out)
@@ -197,8 +204,8 @@ static tutti_status await_key(meeting *m, const char *key, tutti_bytes *value_ou
             return st;
         began_ns = tmpi_host->now_ns();
         st = look(m, key, value_out);
-        m->ended = was_ended(st, began_ns);
-        if (m->ended)
+        m->n_ended = is_early(st, began_ns) ? m->n_ended + 1 : 0;
+        if (was_ended(m))
             return tmpi_host->fail(TUTTI_E_TIMEOUT, "making group '%s' was ended on rank %d", m->config->name,
                                    m->config->global_ranks[m->config->rank]);
     }
@@ -315,7 +322,7 @@ tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
         st = config->rank == 0 ? collect(&m, &v) : hear(&m, &v);
     else if (st == TUTTI_OK && config->rank == 0)
         st = decide(&m, &v);
-    if (st != TUTTI_OK && !m.ended)
+    if (st != TUTTI_OK && !was_ended(&m))
         st = leave(&m, st, &v);
     if (st == TUTTI_OK && v.words[0] != '\0')
         st = tmpi_host->fail((tutti_status)v.status, "%s", v.words);

@@ -5,6 +5,7 @@ Goal    ranks      what mpi_ranks.c and
         failures   mpi_failures.c say holds, for two and for three ranks
         beside     the same for mpi_beside.c, a program that calls MPI itself; it leaves nothing in MPI, and is refused, and not ended,
                    where it finds the plug-in of another library
+        store      what mpi_store.c says holds: a store of the program's own
         worlds     a world that is not MPI's is refused by every rank, in words: never a world of one that says nothing; and one
                    that asks for encryption
         mnist      the tutorial's training is the same, loss by loss, as over our own backend
@@ -16,7 +17,7 @@ Goal    ranks      what mpi_ranks.c and
         device_matrix  the matrix's core on such memory
 Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
 
-    mpi_test.py ranks|failures|beside|worlds|mnist|matrix|debug_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
+    mpi_test.py ranks|failures|store|beside|worlds|mnist|matrix|debug_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
     mpi_test.py device|device_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR --cudart FILE --claims FILE
 """
 import argparse
@@ -100,6 +101,11 @@ def ranks(job):
 def failures(job):
     for n in (2, 3):  # how it ends is mpirun's to say, which sees processes that have not finalized
         check_lines(run(job.ranks(n, job.bin / "mpi_failures"), job.backend(), ok=None), n)
+
+
+def store(job):
+    with tempfile.TemporaryDirectory() as scratch:
+        check_lines(run(job.ranks(2, job.bin / "mpi_store", scratch + "/store"), job.backend()), 2)
 
 
 def beside(job):
@@ -237,7 +243,7 @@ def device_matrix(job):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["ranks", "failures", "beside", "worlds", "mnist", "matrix", "debug_matrix", "device", "device_matrix"])
+    parser.add_argument("what", choices=["ranks", "failures", "store", "beside", "worlds", "mnist", "matrix", "debug_matrix", "device", "device_matrix"])
     parser.add_argument("launcher")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--plugins", required=True)
