@@ -40,13 +40,13 @@ static ucs_status_t make_endpoint(tutti_transport_way *way, const void *address,
     return ucp_ep_create(way->transport->worker, &params, &way->ep);
 }
 
-/* UCX has no way to a peer. What it warned of as it began says more than that none of what was left will do. */
+/* UCX has no way to a peer: what it says of that, and then what it warned of as it began, which may be why. */
 static void tell_unreachable(tutti_transport *t, void *peer, ucs_status_t status, const char *said)
 {
-    const char *why = t->warned[0] != '\0' ? t->warned : said;
-    char        words[2 * TUCX_WORDS];
+    char words[3 * TUCX_WORDS];
 
-    snprintf(words, sizeof words, "UCX has no way to it: %s%s%s" TUCX_NEXT, ucs_status_string(status), why[0] != '\0' ? ": " : "", why);
+    snprintf(words, sizeof words, "UCX has no way to it: %s%s%s%s%s" TUCX_NEXT, ucs_status_string(status), said[0] != '\0' ? ": " : "", said,
+             t->warned[0] != '\0' ? "; when it began: " : "", t->warned);
     t->hooks->broken(t->hooks->context, peer, tucx_errno(status), words);
 }
 
