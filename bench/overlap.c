@@ -8,7 +8,7 @@
 #include "sample.h"
 #include "values.h"
 
-enum { ROUNDS_MIN = 3, ROUNDS_MAX = 512, WARM_CALLS = 3, PRODUCTS_MAX = 100000 };
+enum { ROUNDS_MIN = 3, ROUNDS_MAX = 512, WARM_CALLS = 5, PRODUCTS_MAX = 100000 };
 #define NS_PER_MS UINT64_C(1000000)
 
 typedef struct both {
@@ -80,20 +80,31 @@ static bool one(both *b, int kind, uint64_t *ns_out, uint64_t *beside_out)
            lonely();
 }
 
+static uint64_t median(const uint64_t *values, int n)
+{
+    uint64_t sorted[WARM_CALLS];
+
+    memcpy(sorted, values, (size_t)n * sizeof *values);
+    bench_sort(sorted, n);
+    return sorted[n / 2];
+}
+
 /* As many products as take half as long again as the operation, the same number on all ranks: where they came to less, when the
  * machine becomes quicker, the operation could not be hidden behind them. One product says little: so as many as were found
- * are taken together, and counted again. */
+ * are taken together, and counted again. Medians of all that was measured: the last time alone may be one in which the machine
+ * was slow. */
 static bool choose_products(both *b)
 {
-    uint64_t alone = 0, products = 0, unused, n;
+    uint64_t alone[WARM_CALLS], each[WARM_CALLS], products = 0, unused, n;
     int i;
 
     b->products = 1;
     for (i = 0; i < WARM_CALLS; i++) {
-        if (!one(b, ALONE, &alone, &unused) || !one(b, PRODUCT, &products, &unused))
+        if (!one(b, ALONE, &alone[i], &unused) || !one(b, PRODUCT, &products, &unused))
             return false;
-        products = products > 0 ? products : 1;
-        n = (3 * alone * (uint64_t)b->products + products) / (2 * products);
+        each[i] = products / (uint64_t)b->products;
+        each[i] = each[i] > 0 ? each[i] : 1;
+        n = (3 * median(alone, i + 1) + median(each, i + 1)) / (2 * median(each, i + 1));
         b->products = n < 1 ? 1 : n > PRODUCTS_MAX ? PRODUCTS_MAX : (int)n;
     }
     return true;
