@@ -8,7 +8,8 @@
  * copies in streams; pinned memory.
  *
  * Where it is looked for. The device of TUTTI_CUDA is the file tutti-device-cuda.so, in the places and with the refusals that
- * tutti/plugin/plugin.h tells of backends, when a group of "native" gets the first call on such memory. It shows one symbol,
+ * tutti/plugin/plugin.h tells of backends, when a group of "native" gets the first call on such memory, or when a backend that is a
+ * plug-in asks for it (host->device), as "mpi" does. It shows one symbol,
  * tutti_device_entry, a constant, and links no libtutti: its init gets the host table of plugin.h.
  *
  * Handles of streams and events are the device's own (cudaStream_t, cudaEvent_t). device is the number of one of several of
