@@ -12,8 +12,9 @@
  *         NCCL's is while it connects them.
  * Split   As NCCL, it wants all ranks of the communicator, which is in progress until they have come, and has nothing else under
  *         way: a rank whose stream still has some of it is refused. Where the new one is it writes when it is no more in progress.
- * Counts  fake_nccl_counts() tells how many ids, communicators of an id and splits this process has asked for.
- * Fails   FAKE_NCCL_SPLIT_ERROR=1: no split is taken. A call that fails on the stream is the communicator's asynchronous error from then on; one that differs between ranks is
+ * Counts  fake_nccl_counts() tells how many ids, communicators of an id and splits this process has asked for; fake_nccl_alive() how
+ *         many communicators it has, and has not given back.
+ * Fails   FAKE_NCCL_SPLIT_ERROR=1: no split is taken; 2: the old communicator has an error when the new one is there. A call that fails on the stream is the communicator's asynchronous error from then on; one that differs between ranks is
  *         found by "native", where NCCL would hang. FAKE_NCCL_ERROR_AT=N: the Nth group of operations of this process fails so.
  * True    comm->lock guards what is told of below. A communicator lives until its owner has given it back, and no thread or
  *         stream has it any more: refs. */
@@ -95,7 +96,7 @@ struct ncclComm {
 static _Thread_local int        depth;
 static _Thread_local operation *grouped, *grouped_last;
 static _Atomic int              n_batches;
-static _Atomic int              n_ids, n_inits, n_splits;
+static _Atomic int              n_ids, n_inits, n_splits, n_alive;
 
 /* ---- random choices ---- */
 
@@ -256,6 +257,7 @@ static ncclResult_t begin_comm(const place *where, int n, int rank, ncclComm_t *
         return ncclSystemError;
     }
     pthread_detach(thread);
+    atomic_fetch_add(&n_alive, 1);
     *comm_out = comm;
     return ncclInProgress;
 }
@@ -318,7 +320,7 @@ static void *divide(void *arg)
     pthread_mutex_lock(&from->lock);
     if (st == TUTTI_OK && !from->aborted) { /* else nobody looks there any more */
         *d->out = part;
-        from->state = code == ncclInProgress ? ncclSuccess : code;
+        from->state = number_in("FAKE_NCCL_SPLIT_ERROR", 0) == 2 ? ncclInternalError : code == ncclInProgress ? ncclSuccess : code;
         part = NULL;
     }
     pthread_mutex_unlock(&from->lock);
@@ -350,7 +352,7 @@ SHOWN ncclResult_t ncclCommSplit(ncclComm_t from, int color, int key, ncclComm_t
     division    *d = calloc(1, sizeof *d);
     ncclResult_t code;
 
-    if (d == NULL || config != NULL || number_in("FAKE_NCCL_SPLIT_ERROR", 0) != 0) {
+    if (d == NULL || config != NULL || number_in("FAKE_NCCL_SPLIT_ERROR", 0) == 1) {
         free(d);
         return d == NULL ? ncclSystemError : ncclInternalError;
     }
@@ -376,6 +378,13 @@ SHOWN void fake_nccl_counts(int *ids, int *inits, int *splits)
     *splits = atomic_load(&n_splits);
 }
 
+SHOWN int fake_nccl_alive(void);
+
+SHOWN int fake_nccl_alive(void)
+{
+    return atomic_load(&n_alive);
+}
+
 static void free_batch(batch *b)
 {
     operation *op;
@@ -392,6 +401,7 @@ SHOWN ncclResult_t ncclCommAbort(ncclComm_t comm)
     batch       *held;
     tutti_group *group;
 
+    atomic_fetch_sub(&n_alive, 1);
     pthread_mutex_lock(&comm->lock);
     comm->aborted = true;
     pthread_cond_broadcast(&comm->given_up);
@@ -421,6 +431,7 @@ SHOWN ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
 SHOWN ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    atomic_fetch_sub(&n_alive, 1);
     drop(comm);
     return ncclSuccess;
 }

@@ -299,14 +299,30 @@ typedef struct counts {
     int ids, inits, splits;
 } counts;
 
+static void *of_stand_in(const char *name)
+{
+    void *nccl = dlopen(getenv("TUTTI_NCCL_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+    void *address = nccl != NULL ? dlsym(nccl, name) : NULL;
+
+    CHECK(address != NULL);
+    return address;
+}
+
+static int communicators_now(void)
+{
+    void *address = of_stand_in("fake_nccl_alive");
+    int (*tell)(void);
+
+    memcpy(&tell, &address, sizeof address);
+    return tell();
+}
+
 static counts counts_now(void)
 {
-    void  *nccl = dlopen(getenv("TUTTI_NCCL_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
-    void  *address = nccl != NULL ? dlsym(nccl, "fake_nccl_counts") : NULL;
+    void  *address = of_stand_in("fake_nccl_counts");
     void (*tell)(int *, int *, int *);
     counts c = { 0, 0, 0 };
 
-    CHECK(address != NULL); /* the stand-in's alone */
     memcpy(&tell, &address, sizeof address);
     tell(&c.ids, &c.inits, &c.splits);
     return c;
@@ -471,6 +487,14 @@ static void split_error(void)
     CHECK(strstr(tutti_last_error(), "split on group") != NULL && strstr(tutti_last_error(), "NCCL says 'internal error'") != NULL);
     OK(tutti_all_reduce(TUTTI_SPAN(&on_host, 1), TUTTI_SUM, NULL));
     CHECK(on_host == size && one_more() == TUTTI_E_BACKEND);
+}
+
+/* The old communicator has failed when the new one is there: both are given back. */
+static void split_lost(void)
+{
+    CHECK(sum_now(NULL, 1.0f) == (float)size && communicators_now() == 1);
+    split_error();
+    CHECK(communicators_now() == 0);
 }
 
 /* ---- failures ---- */
@@ -657,7 +681,7 @@ int main(int argc, char **argv)
     } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "absent", absent },
                   { "left_early", left_early }, { "error", error }, { "abort", aborted }, { "split", split },
                   { "split_by_ids", split_by_ids }, { "split_mixed", split_by_ids }, { "split_absent", split_absent },
-                  { "split_refused", split_refused }, { "split_error", split_error }, { "refusal", refusal } };
+                  { "split_refused", split_refused }, { "split_error", split_error }, { "split_lost", split_lost }, { "refusal", refusal } };
     size_t i;
 
     if (argc != 3) {

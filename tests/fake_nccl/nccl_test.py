@@ -9,7 +9,8 @@ Goal    installed  the libraries that are installed, not the stand-in, are found
                   is told;
         late, absent, left_early, error, abort  how calls fail, for two and for three ranks
         split     groups out of a group are split by NCCL, without an id; with ids where one rank's NCCL cannot split, or
-                  does not come, or a rank fails before it has a group; NCCL that fails at it ends the group on all
+                  does not come, or a rank fails before it has a group; NCCL that fails at it ends the group on all, and
+                  what it has made by then
         refusal   who waits for a member that has refused the group is told so at once, be it in the store or in NCCL
         missing   where NCCL is not there, too old, or there is no GPU, or TUTTI_TLS asks for
                   encryption, the backend is refused in words that have what to set, and memory of the host
@@ -99,7 +100,7 @@ def split(job):
     for n in (2, 3):
         for case, extra in (("split", {}), ("split_by_ids", {"FAKE_NCCL_VERSION": "21700"}), ("split_mixed", {}),
                             ("split_absent", {}), ("split_refused", {}), ("split_refused", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
-                            ("split_error", {})):
+                            ("split_error", {}), ("split_lost", {"FAKE_NCCL_SPLIT_ERROR": "2"})):
             job.ranks(n, case, FAKE_CUDA_SEED=str(n), **extra)
     job.ranks(2, "split", FAKE_CUDA_SEED="4", TORCH_DISTRIBUTED_DEBUG="DETAIL")  # the wrapper around it
 
