@@ -43,7 +43,7 @@ static ucs_status_t make_endpoint(tutti_transport_way *way, const void *address,
 /* UCX has no way to a peer: what it says of that, and then what it warned of as it began, which may be why. */
 static void tell_unreachable(tutti_transport *t, void *peer, ucs_status_t status, const char *said)
 {
-    char words[3 * TUCX_WORDS];
+    char words[4 * TUCX_WORDS];
 
     snprintf(words, sizeof words, "UCX has no way to it: %s%s%s%s%s" TUCX_NEXT, ucs_status_string(status), said[0] != '\0' ? ": " : "", said,
              t->warned[0] != '\0' ? "; when it began: " : "", t->warned);
