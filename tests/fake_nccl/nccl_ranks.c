@@ -589,14 +589,6 @@ static void aborted(void)
     CHECK(one_more() == TUTTI_E_ABORTED);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* A group that one member refuses for its arguments, before it comes to the backend, in which the others wait. They are told why, long
  * before their time is up. */
 static void one_refuses(int who)
