@@ -133,7 +133,7 @@ static const orders_case orders[] = {
 /* Of very different sizes, so that another order of adding gives other bits. */
 static float input_of(int rank, int i)
 {
-    return (float)(1 + (rank * 7919 + i * 104729) % 1009) * (rank % 3 == 0 ? 1e-3f : 1e4f) * (i % 2 ? 1.0f : -1.0f);
+    return (float)(1 + (rank * 7919LL + i * 104729LL) % 1009) * (rank % 3 == 0 ? 1e-3f : 1e4f) * (i % 2 ? 1.0f : -1.0f);
 }
 
 /* Pairs of neighbours until a power of two is left, then two by two. */
