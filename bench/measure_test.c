@@ -288,7 +288,7 @@ static void something_is_computed_behind_an_operation(void **state)
     n_begun = n_finished = 0;
     assert_true(overlap(side, BENCH_ALL_REDUCE, &o));
     assert_true(o.rounds >= 3 && o.products >= 1);
-    assert_int_equal(n_begun, 1 + 3 + 2 * o.rounds); /* the check, warming up, alone and both */
+    assert_int_equal(n_begun, 1 + 5 + 2 * o.rounds); /* the check, choosing how many products, alone and both */
     assert_int_equal(o.bytes, 64);
     assert_true(o.product > 0 && o.beside > 0 && o.both >= o.beside);
     o.rounds = -1;
