@@ -671,14 +671,16 @@ static int messages_of_blocks(int n, int64_t bytes)
 /* A message to each other rank, and none for its sizes alone, as long as that does not take too much memory. */
 static void short_blocks_go_with_their_sizes(void **state)
 {
-    int n;
+    int64_t most;
+    int     n;
 
     (void)state;
     for (n = 2; n <= RANKS_MAX; n++) {
-        assert_int_equal(tti_short_block(n), 8192);
+        most = n <= 2 ? 65536 : n <= 16 ? 131072 / n : 8192;
+        assert_int_equal(tti_short_block(n), most);
         assert_int_equal(messages_of_blocks(n, 0), n - 1);
-        assert_int_equal(messages_of_blocks(n, 8192), n - 1);
-        assert_int_equal(messages_of_blocks(n, 8193), 2 * (n - 1));
+        assert_int_equal(messages_of_blocks(n, most), n - 1);
+        assert_int_equal(messages_of_blocks(n, most + 1), 2 * (n - 1));
     }
     assert_in_range((uint64_t)tti_short_block(1000), 900, 1048);
     assert_int_equal(tti_short_block(1000000), 240);

@@ -7,7 +7,8 @@
  * How     For each pair there is a slot: what the giver gives and wants, and behind it the block, if that is short
  *         enough. Everybody packs; slots go to their takers; sizes are taken out and compared by whoever moves the data; then long
  *         blocks follow, and short ones are taken out, too.
- *         Slots go directly, P - 1 messages, as long as what is in them: a copy of some KiB costs less than a message more. Or
+ *         Slots go directly, P - 1 messages, as long as what is in them: a copy of some KiB costs less than the way there and back,
+ *         for sizes and then the block. Or
  *         by way of others, log2 P: what has d ranks to go makes the steps of d's bits, P/2 slots of SLOT bytes in a message.
  *         Where several ranks share a link, long blocks of theirs go to one rank after the other, a phase for each: all at
  *         once are more than the link's queue holds, and what is dropped at the end of a block is missed late. Nobody sends the
@@ -21,7 +22,9 @@
 enum {
     SIZES = sizeof(tti_block_sizes),
     SLOT = 256, /* by way of others, and the shortest */
-    SHORT_MOST = 8 << 10,
+    SHORT_LEAST = 8 << 10, /* what is copied sooner than a message comes and goes, however many there are */
+    SHORT_MOST = 64 << 10,
+    AT_ONCE = 128 << 10,   /* what all may send to one before he has said that he wants it: more fills the queue of his link */
     SLOTS_BYTES = 1 << 20, /* of all ranks, before they become shorter */
     LONG_LEAST = 64 << 10, /* shorter blocks cost less at once than phases do */
     ROUNDS_MOST = 64,      /* phases of long blocks: with more ranks some go together */
@@ -62,9 +65,10 @@ static bool is_pair(const tti_plan_input *p, int peer)
 
 int64_t tti_short_block(int n_ranks)
 {
-    const int64_t room = SLOTS_BYTES / n_ranks / 64 * 64 - SIZES;
+    const int64_t room = SLOTS_BYTES / n_ranks / 64 * 64 - SIZES, share = AT_ONCE / n_ranks;
+    const int64_t wanted = share > SHORT_MOST ? SHORT_MOST : share > SHORT_LEAST ? share : SHORT_LEAST;
 
-    return room > SHORT_MOST ? SHORT_MOST : room > SLOT - SIZES ? room : SLOT - SIZES;
+    return room > wanted ? wanted : room > SLOT - SIZES ? room : SLOT - SIZES;
 }
 
 static slot_row take_slots(tti_schedule *schedule, int n, int64_t each)
