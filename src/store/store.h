@@ -43,8 +43,22 @@ tutti_status tti_store_will_leave(tutti_store *store, const char *key, const voi
 /** It is not wanted any more, as far as the store still answers until then. NULL is fine. */
 void tti_store_will_take_back(tti_store_will *will, int64_t deadline_ns);
 
-/** The connections of a tcp store; NULL: another kind. */
+/** Something that this thread makes with others: it asks a store until it has what they leave there. */
+typedef struct tti_store_need tti_store_need;
+
+/** Whoever serves the store is to stay until the end of this. key is this process's own for it. Is said with the next request that
+ * this thread makes, and costs no round trip. One at a time on a thread. NULL: nobody is told, as it is another kind of store,
+ * or is served by this handle, or there is no memory. */
+tti_store_need *tti_store_need_begin(tutti_store *store, const char *key);
+/** This thread has all that it needs. Waits for no answer; says nothing of a store that is gone. NULL is fine. */
+void tti_store_need_end(tti_store_need *need);
+/** If this handle of a tcp store serves it, or server does (NULL: nobody else), which another handle leads to: wait until no process
+ * needs it under a key of store's that begins with below, or until_ns. False: one still does. */
+bool tti_store_await_unneeded(tutti_store *store, tutti_store *server, const char *below, int64_t until_ns);
+
+/** The connections of a tcp store, and the server of one that serves; NULL: another kind. */
 struct tti_tcp_pool *tti_tcp_store_pool(tutti_store *store);
+tutti_store_server  *tti_tcp_store_server(tutti_store *store);
 /** A key of a view as the store below it has it; false: store is no view, or the key would be too long. */
 bool tti_prefix_store_key(tutti_store *store, const char *key, char *out, size_t bytes, tutti_store **inner_out);
 

@@ -62,6 +62,7 @@ tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
     tti_store_queues_init(&engine->queues, port);
     tti_map_init(&engine->waiters, port);
     tti_map_init(&engine->poppers, port);
+    tti_store_needs_init(&engine->needs, port);
     tti_half_open_init(engine);
     *engine_out = engine;
     return TUTTI_OK;
@@ -81,6 +82,7 @@ void tti_engine_destroy(tti_engine *engine)
     tti_store_queues_release(&engine->queues);
     tti_map_release(&engine->waiters);
     tti_map_release(&engine->poppers);
+    tti_store_needs_release(&engine->needs);
     tti_half_open_release(engine);
     tti_secret_release(&engine->secret);
     free(engine);
@@ -383,6 +385,11 @@ void tti_engine_tell_dropped(tti_engine *engine, void (*dropped)(void *context, 
     engine->context = context;
 }
 
+tti_store_needs *tti_engine_needs(tti_engine *engine)
+{
+    return &engine->needs;
+}
+
 void tti_engine_ends(tti_engine *engine)
 {
     engine->ends = true;
@@ -399,6 +406,7 @@ void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
     if (key != NULL && engine->dropped != NULL)
         engine->dropped(engine->context, key->data, key->size);
     tti_engine_wait_end(engine, conn);
+    tti_store_needs_drop(&engine->needs, &conn->n_needs);
     has_more = tti_engine_carry_out(engine, conn);
     queue_remove(&engine->ready, conn, QUEUE_READY);
     queue_remove(&engine->dirty, conn, QUEUE_DIRTY);

@@ -40,7 +40,7 @@ typedef struct tti_engine_limits {
     size_t  strangers_tls_max; /* connections in TLS's handshake where nothing was proved before: certificates, no secret (256) */
 } tti_engine_limits;
 
-/** port gives nonces and the key of the map, nothing else. secret is copied; limits may be NULL.
+/** port gives nonces, the keys of maps, and the wake-up of who looks at needs, nothing else. secret is copied; limits may be NULL.
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
                                const tti_engine_limits *limits, tti_engine **engine_out);
@@ -59,6 +59,8 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
 bool tti_engine_relieve(tti_engine *engine, int64_t now_ns, size_t unproven_max);
 /** Bytes came. */
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
+/** Which of the clients still need it; any thread may look, for as long as the engine is there. */
+struct tti_store_needs *tti_engine_needs(tti_engine *engine);
 /** The driver closes all connections from here on, whatever they are at. */
 void tti_engine_ends(tti_engine *engine);
 /** The connection is closed; conn is gone, and its will is done, which others may have waited for. */

@@ -8,6 +8,7 @@
 #include "base/addr_source.h"
 #include "base/map.h"
 #include "store/store_engine.h"
+#include "store/store_needs.h"
 #include "store/store_proto.h"
 #include "store/store_queue.h"
 #include "wire/tls.h"
@@ -62,6 +63,7 @@ struct tti_engine_conn {
     conn_wait        wait;
     uint8_t         *will; /* its key, and its value behind that; NULL: none */
     size_t           will_key, will_value; /* bytes */
+    uint32_t         n_needs; /* in the engine's list */
 };
 
 typedef struct conn_queue {
@@ -76,6 +78,7 @@ struct tti_engine {
     tti_store_queues  queues;
     tti_map           waiters; /* key -> first connection of its circle, for a value */
     tti_map           poppers; /* the same, for the next value of a queue */
+    tti_store_needs   needs;
     tti_half_open_crowd silent; /* that have said nothing yet */
     tti_half_open_crowd spoken; /* that have said hello, and are to prove it */
     conn_queue        ready; /* may have input to serve */

@@ -402,6 +402,70 @@ static void wills_are_carried_out_when_connections_end(void **state)
     tti_engine_drop(engine, getter);
 }
 
+static bool is_needed(const char *below)
+{
+    return !tti_store_needs_await(tti_engine_needs(engine), below, strlen(below), 0);
+}
+
+static void ask_need(tti_engine_conn *conn, const char *key, int64_t number)
+{
+    tti_store_request *request = test_calloc(1, sizeof *request);
+
+    *request = (tti_store_request){ .op = TTI_STORE_NEED, .n_keys = 1, .number = number };
+    request->keys[0] = (tti_slice){ .data = key, .size = strlen(key) };
+    send_request(conn, request);
+    test_free(request);
+    assert_true(silent(conn));
+}
+
+/* Until who has told of one takes it back, on any connection, or is gone. */
+static void needs_are_known_until_they_are_over(void **state)
+{
+    tti_engine_conn *a = join(), *b = join(), *c = join();
+
+    (void)state;
+    assert_false(is_needed(""));
+    ask_need(a, "g1/0", 1);
+    ask_need(b, "g1/1", 1);
+    ask_need(c, "g2/2", 1);
+    assert_true(is_needed("g1/") && is_needed("g2/") && !is_needed("g3/"));
+    ask_need(a, "g1/1", 0);
+    assert_true(is_needed("g1/"));
+    ask_need(a, "g1/0", 0);
+    assert_false(is_needed("g1/"));
+    ask_need(a, "g1/0", 0); /* nobody has told of it */
+    tti_engine_drop(engine, c);
+    assert_false(is_needed(""));
+    ask_need(a, "g1/0", 1);
+    ask_need(b, "g1/0", 1); /* from here on it is b's */
+    tti_engine_drop(engine, a);
+    assert_true(is_needed("g1/"));
+    tti_engine_drop(engine, b);
+    assert_false(is_needed(""));
+}
+
+/* Of more than one client may tell of nothing is known, and nothing else is wrong. */
+static void needs_of_a_client_are_bounded(void **state)
+{
+    tti_engine_conn *a = join();
+    char             key[16];
+    int              i;
+
+    (void)state;
+    for (i = 0; i <= TTI_STORE_NEEDS_MAX; i++) {
+        snprintf(key, sizeof key, "%05d", i);
+        ask_need(a, key, 1);
+        assert_int_equal(is_needed(key), i < TTI_STORE_NEEDS_MAX);
+    }
+    ask_need(a, "00000", 0);
+    ask_need(a, key, 1);
+    assert_true(is_needed(key));
+    ask(a, TTI_STORE_SET, 1, "k", "v");
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    tti_engine_drop(engine, a);
+    assert_false(is_needed(""));
+}
+
 /* A will that does not fit when its time comes is lost, and nothing else is. */
 static void a_will_has_to_fit(void **state)
 {
@@ -1162,6 +1226,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(full_queues_are_refused, setup_tight, teardown),
         cmocka_unit_test_setup_teardown(wills_are_carried_out_when_connections_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_will_has_to_fit, setup_tight, teardown),
+        cmocka_unit_test_setup_teardown(needs_are_known_until_they_are_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(needs_of_a_client_are_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(late_cancels_are_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(talking_while_waiting_ends_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(pieces_do_not_matter, setup, teardown),

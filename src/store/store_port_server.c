@@ -226,6 +226,11 @@ tutti_status tti_port_server_start(tti_port *port, const tti_listen *at, const t
     return TUTTI_OK;
 }
 
+tti_engine *tti_port_server_engine(const tti_port_server *server)
+{
+    return server->engine;
+}
+
 void tti_port_server_stop(tti_port_server *server)
 {
     if (server == NULL)

@@ -13,6 +13,7 @@ typedef struct tti_port_server tti_port_server;
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_port_server_start(tti_port *port, const tti_listen *at, const tti_secret *secret,
                                    const tti_engine_limits *limits, tti_port_server **server_out);
+tti_engine *tti_port_server_engine(const tti_port_server *server);
 /** End its thread, close everything. NULL is fine. */
 void tti_port_server_stop(tti_port_server *server);
 

@@ -43,6 +43,7 @@ static const struct {
     [TTI_STORE_QUEUE_LEN] = { "queue_len", KEY, KEY_BYTES_MAX, 8 },
     [TTI_STORE_LIST_KEYS] = { "list_keys", KEY, KEY_BYTES_MAX, 4 + TTI_STORE_NAMES_MAX },
     [TTI_STORE_WILL] = { "will", KEY | VALUE, KEY_BYTES_MAX + 4 + TTI_STORE_WILL_MAX, 0 },
+    [TTI_STORE_NEED] = { "need", KEY | NUMBER, KEY_BYTES_MAX + 8, 0 },
 };
 
 const char *tti_store_op_name(tti_store_op op)

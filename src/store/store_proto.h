@@ -23,11 +23,12 @@
  *           QUEUE_LEN    key                   -> i64
  *           LIST_KEYS    key                   -> u32 n, the n keys that begin with that one
  *           WILL         key value             -> nothing; appended when this connection ends. An empty value takes it back
+ *           NEED         key i64               1: this client still needs the store for what is made there; 0: no more
  *
  *         GET, WAIT, MULTI_GET and QUEUE_POP wait. MULTI_GET answers with as many values as fit into
  *         16 MiB, at least one; the client asks again for the rest. A reply has the op and id of its request, a status, and, if that is not 0, words as its
  *         body.
- * True    Every request but CANCEL has exactly one reply, in order. A cancelled wait is answered
+ * True    Every request but CANCEL and NEED has exactly one reply, in order. A cancelled wait is answered
  *         with TUTTI_E_TIMEOUT; if its reply crossed the CANCEL, the server finds nothing to cancel
  *         and says nothing. Either way one reply comes and the connection goes on. Behind a
  *         request that waits a client sends nothing but its CANCEL until the reply has come.
@@ -41,7 +42,7 @@
 #include <tutti/store.h>
 
 enum {
-    TTI_STORE_VERSION = 2,
+    TTI_STORE_VERSION = 3,
     TTI_STORE_HEAD_BYTES = 12,
     TTI_STORE_WIRE_KEY_MAX =
         TUTTI_STORE_KEY_MAX + 1,            /* the client puts one byte before user keys */
@@ -69,6 +70,7 @@ typedef enum tti_store_op {
     TTI_STORE_QUEUE_LEN,
     TTI_STORE_LIST_KEYS,
     TTI_STORE_WILL,
+    TTI_STORE_NEED,
     TTI_STORE_OP_END
 } tti_store_op;
 
@@ -93,7 +95,7 @@ typedef struct tti_store_request {
     tti_slice    expected;
     tti_slice    value;                      /* desired of COMPARE_SET */
     tti_slice    values[TTI_STORE_KEYS_MAX]; /* of MULTI_SET, one for each key */
-    int64_t      number;                     /* delta of ADD, block of QUEUE_POP */
+    int64_t      number;                     /* delta of ADD, block of QUEUE_POP, NEED's */
 } tti_store_request;
 
 /** "set", "get", ...; "?" for none. */

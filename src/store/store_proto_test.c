@@ -64,7 +64,7 @@ static bool has_value(int op)
 
 static bool has_number(int op)
 {
-    return op == TTI_STORE_ADD || op == TTI_STORE_QUEUE_POP;
+    return op == TTI_STORE_ADD || op == TTI_STORE_QUEUE_POP || op == TTI_STORE_NEED;
 }
 
 static void fill_request(int op, tti_store_request *in)

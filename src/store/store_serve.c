@@ -316,6 +316,18 @@ static tutti_status reply_u8(tti_engine *engine, tti_engine_conn *conn,
     return tti_engine_reply(engine, conn, request->op, request->id, &body, sizeof body);
 }
 
+/* No reply. */
+static tutti_status serve_need(tti_engine *engine, tti_engine_conn *conn, const tti_store_request *request)
+{
+    const tti_slice key = request->keys[0];
+
+    if (request->number != 0)
+        tti_store_needs_begin(&engine->needs, key.data, key.size, &conn->n_needs);
+    else
+        tti_store_needs_end(&engine->needs, key.data, key.size);
+    return TUTTI_OK;
+}
+
 static tutti_status serve(tti_engine *engine, tti_engine_conn *conn, const tti_store_request *request)
 {
     const tti_slice key = request->keys[0];
@@ -344,6 +356,7 @@ static tutti_status serve(tti_engine *engine, tti_engine_conn *conn, const tti_s
                          tti_store_queues_len(&engine->queues, key.data, key.size));
     case TTI_STORE_LIST_KEYS: return serve_list_keys(engine, conn, request);
     case TTI_STORE_WILL: return serve_will(engine, conn, request);
+    case TTI_STORE_NEED: return serve_need(engine, conn, request);
     case TTI_STORE_OP_END: break;
     }
     return tti_fail(TUTTI_E_STORE, "unknown operation %d", (int)request->op);

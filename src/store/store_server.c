@@ -25,6 +25,7 @@
 #include <tutti/private.h>
 #include "base/fork.h"
 #include "base/thread.h"
+#include "store/store_needs.h"
 #include "store/store_port_server.h"
 #include "wire/addr.h"
 
@@ -635,4 +636,23 @@ void tutti_store_server_stop(tutti_store_server *server)
     tti_engine_destroy(server->engine);
     tti_mutex_release(&server->missed_lock);
     free(server);
+}
+
+bool tti_store_server_await_unneeded(tutti_store_server *server, const void *below, size_t bytes, int64_t until_ns)
+{
+    tti_engine *engine;
+
+    if (tti_is_inherited(server->age))
+        return true;
+    engine = server->on_port != NULL ? tti_port_server_engine(server->on_port) : server->engine;
+    return tti_store_needs_await(tti_engine_needs(engine), below, bytes, until_ns);
+}
+
+void tti_store_server_stop_in_time(tutti_store_server *server, int64_t most_ms)
+{
+    tti_port *port = tti_port_system();
+
+    if (server != NULL && !tti_store_server_await_unneeded(server, "", 0, tti_port_now(port) + most_ms * TTI_MS))
+        tti_log(TTI_LOG_INFO, "store: ended while clients still needed it for a group that they make");
+    tutti_store_server_stop(server);
 }

@@ -25,6 +25,12 @@ tutti_status tti_store_server_start_at(const tutti_store_server_options *options
 void tti_store_server_tell_missed(tutti_store_server *server, void (*missed)(void *context, const void *key, size_t bytes),
                                   void *context);
 
+/** Wait until no client needs the store under a key that begins with below, as it is over the wire (store_needs.h); false: one does,
+ * and it is until_ns. In a child of fork() nobody is there to wait for. Nobody may stop the server meanwhile. */
+bool tti_store_server_await_unneeded(tutti_store_server *server, const void *below, size_t bytes, int64_t until_ns);
+/** tutti_store_server_stop() of one that clients may still need: for so long they have their answers. NULL is fine. */
+void tti_store_server_stop_in_time(tutti_store_server *server, int64_t most_ms);
+
 /** Where it listens. */
 const tti_listen *tti_store_server_at(const tutti_store_server *server);
 

@@ -178,7 +178,12 @@ tutti_status tti_tenancy_join(const tutti_store_server_options *options, const t
     return st;
 }
 
-void tti_tenancy_leave(tti_tenancy *tenancy)
+tutti_store_server *tti_tenancy_server(const tti_tenancy *tenancy)
+{
+    return tenancy->server; /* constant once somebody has it */
+}
+
+void tti_tenancy_leave(tti_tenancy *tenancy, int64_t most_ms)
 {
     bool last;
 
@@ -191,7 +196,7 @@ void tti_tenancy_leave(tti_tenancy *tenancy)
     tti_unlock(&lock);
     if (!last)
         return;
-    tutti_store_server_stop(tenancy->server);
+    tti_store_server_stop_in_time(tenancy->server, most_ms);
     settle(tenancy, NULL);
     drop(tenancy);
 }

@@ -19,8 +19,11 @@ typedef struct tti_tenancy tti_tenancy;
  *         TUTTI_E_TIMEOUT  it is being started or stopped, beyond the deadline */
 tutti_status tti_tenancy_join(const tutti_store_server_options *options, const tti_secret *secret,
                               int64_t deadline_ns, tti_tenancy **tenancy_out);
-/** Give it back; the last one stops the server. NULL is fine. */
-void tti_tenancy_leave(tti_tenancy *tenancy);
+/** Give it back; the last one stops the server, as tti_store_server_stop_in_time(). NULL is fine. */
+void tti_tenancy_leave(tti_tenancy *tenancy, int64_t most_ms);
+
+/** The server; it stays while the tenancy is held. */
+tutti_store_server *tti_tenancy_server(const tti_tenancy *tenancy);
 
 int tti_tenancy_port(const tti_tenancy *tenancy);
 

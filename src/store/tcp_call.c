@@ -84,13 +84,52 @@ tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadli
     return st;
 }
 
+/* What this thread needs the store for, and has not said yet. It goes in front of the next request, on that one's connection: so
+ * the server has it before anything of that is asked, and before it can hear that it is over. */
+static _Thread_local struct {
+    const tti_tcp_pool *pool;
+    const char         *key; /* NULL: nothing */
+} needed;
+
+void tti_tcp_call_need(const tti_tcp_pool *pool, const char *key)
+{
+    needed.pool = pool;
+    needed.key = key;
+}
+
+bool tti_tcp_call_need_not(void)
+{
+    const bool was_there = needed.key != NULL;
+
+    needed.key = NULL;
+    return was_there;
+}
+
+static tutti_status write_need(tti_tcp_pool *pool, const char *key, tti_buffer *frame)
+{
+    tti_tcp_call call;
+    tti_tcp_key  room;
+
+    tti_tcp_call_begin(&call, pool, TTI_STORE_NEED, key, TTI_FOREVER);
+    tti_tcp_call_key(&call, key, &room);
+    call.request.id = atomic_fetch_add(&pool->next_id, 1) + 1;
+    call.request.number = 1;
+    return tti_store_request_write(&call.request, frame);
+}
+
 /* Send a request, or the CANCEL of one. */
 static tutti_status send_request(tti_tcp_call *call, const tti_store_request *request,
                                  int64_t deadline_ns)
 {
     tti_buffer   frame = { .memory = NULL };
-    tutti_status st = tti_store_request_write(request, &frame);
+    tutti_status st = TUTTI_OK;
 
+    if (needed.key != NULL && needed.pool == call->pool) {
+        st = write_need(call->pool, needed.key, &frame);
+        needed.key = NULL;
+    }
+    if (st == TUTTI_OK)
+        st = tti_store_request_write(request, &frame);
     if (st == TUTTI_OK)
         st = tti_io_send_all(call->pool->port, call->handle, tti_buffer_data(&frame), frame.size,
                              call->pool->who, deadline_ns);
@@ -243,6 +282,23 @@ static tutti_status run_on(tti_tcp_call *call)
     st = exchange(call);
     if (st == TUTTI_OK)
         return st;
+    pool->port->ops->close(pool->port, call->handle);
+    tti_tcp_pool_close(pool);
+    return st;
+}
+
+tutti_status tti_tcp_call_say(tti_tcp_call *call)
+{
+    tti_tcp_pool *pool = call->pool;
+    tutti_status  st = tti_tcp_pool_take(pool, call->deadline_ns, &call->handle);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = send_request(call, &call->request, call->deadline_ns);
+    if (st == TUTTI_OK) {
+        tti_tcp_pool_put(pool, call->handle);
+        return TUTTI_OK;
+    }
     pool->port->ops->close(pool->port, call->handle);
     tti_tcp_pool_close(pool);
     return st;

@@ -51,9 +51,15 @@ void tti_tcp_call_key(tti_tcp_call *call, const char *key, tti_tcp_key *room);
 
 /** Send it and take its reply. On TUTTI_OK the caller frees call->body. */
 tutti_status tti_tcp_call_run(tti_tcp_call *call);
-/** The same on call->handle, or, where there is none, on one of the pool, which then is the caller's. On failure it is gone. */
+/** Send it, for what has no reply. On failure the connection is gone. */
+tutti_status tti_tcp_call_say(tti_tcp_call *call);
+/** Say NEED of key, which is borrowed, in front of the next request that this thread sends over pool. */
+void tti_tcp_call_need(const tti_tcp_pool *pool, const char *key);
+/** Not any more. False: it was said. */
+bool tti_tcp_call_need_not(void);
+/** tti_tcp_call_run() on call->handle, or, where there is none, on one of the pool, which then is the caller's. On failure it is gone. */
 tutti_status tti_tcp_call_keep(tti_tcp_call *call);
-/** The same for a reply whose body is a value. */
+/** tti_tcp_call_run() for a reply whose body is a value. */
 tutti_status tti_tcp_call_value(tti_tcp_call *call, tutti_bytes *val_out);
 /** The same for a reply of exactly bytes (0 to 8) that are a number; out may be NULL. */
 tutti_status tti_tcp_call_number(tti_tcp_call *call, size_t bytes, int64_t *out);

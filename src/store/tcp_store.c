@@ -20,6 +20,9 @@
 #define JOIN_POLL_NS (10 * TTI_MS)
 #define NEAR_GRACE_NS (40 * TTI_MS)
 
+/* Of who still makes a group when whoever serves the store ends it: closing one is to return soon. */
+enum { LAST_ANSWERS_MS = 40 };
+
 typedef struct tcp_store {
     tutti_store         base; /* first: the two pointers convert both ways */
     tti_tcp_pool        pool;
@@ -184,8 +187,8 @@ static void tcp_close(tutti_store *store)
     tcp_store *ts = (tcp_store *)store;
 
     tti_tcp_pool_close(&ts->pool);
-    tutti_store_server_stop(ts->server);
-    tti_tenancy_leave(ts->shared);
+    tti_store_server_stop_in_time(ts->server, LAST_ANSWERS_MS);
+    tti_tenancy_leave(ts->shared, LAST_ANSWERS_MS);
     tti_mutex_release(&ts->pool.lock);
     tti_secret_release(&ts->pool.secret);
     free(ts);
@@ -441,6 +444,15 @@ tutti_status tti_tcp_store_reach(tti_port *port, const char *host, uint16_t tcp_
     }
     *store_out = &ts->base;
     return TUTTI_OK;
+}
+
+tutti_store_server *tti_tcp_store_server(tutti_store *store)
+{
+    const tcp_store *ts = (const tcp_store *)store;
+
+    if (store->ops != &tcp_ops)
+        return NULL;
+    return ts->shared != NULL ? tti_tenancy_server(ts->shared) : ts->server;
 }
 
 tti_tcp_pool *tti_tcp_store_pool(tutti_store *store)

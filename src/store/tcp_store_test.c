@@ -15,7 +15,9 @@
 #include <cmocka.h>
 #include <tutti/store.h>
 #include "base/thread.h"
+#include "store/store.h"
 #include "store/store_server.h"
+#include "store/tcp_pool.h"
 #include "wire/addr.h"
 
 static void says(const char *words)
@@ -259,6 +261,98 @@ static void only_who_knows_the_secret_gets_in(void **state)
     tutti_store_server_stop(server);
 }
 
+/* A store that is served here, and a client of it; each through a view. */
+typedef struct pair {
+    tutti_store *master, *client, *here, *there;
+} pair;
+
+static void open_pair(pair *p)
+{
+    tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
+
+    options.host = "127.0.0.1";
+    options.is_master = true;
+    assert_int_equal(tutti_tcp_store_open(&options, &p->master), TUTTI_OK);
+    options.is_master = false;
+    options.port = tutti_tcp_store_port(p->master);
+    assert_int_equal(tutti_tcp_store_open(&options, &p->client), TUTTI_OK);
+    assert_int_equal(tutti_prefix_store_open("job", p->master, &p->here), TUTTI_OK);
+    assert_int_equal(tutti_prefix_store_open("job", p->client, &p->there), TUTTI_OK);
+}
+
+static void close_client(pair *p)
+{
+    tutti_store_close(p->there);
+    tutti_store_close(p->client);
+}
+
+static void close_master(pair *p)
+{
+    tutti_store_close(p->here);
+    tutti_store_close(p->master);
+}
+
+static bool is_needed(const pair *p, const char *below)
+{
+    return !tti_store_await_unneeded(p->here, NULL, below, 0);
+}
+
+/* A need is said with the request behind it, and known from then on until it is taken back, to whoever serves the store. */
+static void who_serves_knows_who_needs_it(void **state)
+{
+    tti_port       *port = tti_port_system();
+    tti_store_need *need;
+    pair            p;
+
+    (void)state;
+    open_pair(&p);
+    assert_null(tti_store_need_begin(p.here, "g/0"));
+    need = tti_store_need_begin(p.there, "g/1");
+    assert_non_null(need);
+    assert_false(is_needed(&p, ""));
+    assert_int_equal(tutti_store_set(p.there, "k", "v", 1), TUTTI_OK);
+    assert_true(is_needed(&p, "g/") && !is_needed(&p, "h/"));
+    assert_false(tti_store_await_unneeded(p.there, p.master, "g/", 0)); /* by way of another handle */
+    assert_true(tti_store_await_unneeded(p.there, NULL, "g/", 0));      /* which serves nothing */
+    tti_store_need_end(need);
+    assert_true(tti_store_await_unneeded(p.here, NULL, "g/", tti_deadline(port, 20000, 0)));
+    need = tti_store_need_begin(p.there, "g/1"); /* of which nothing is made */
+    tti_store_need_end(need);
+    assert_int_equal(tutti_store_set(p.there, "k", "v", 1), TUTTI_OK);
+    assert_false(is_needed(&p, ""));
+    close_client(&p);
+    close_master(&p);
+}
+
+/* Who closes the store that it serves gives those that need it some time, and a client that is gone none. */
+static void a_store_that_is_needed_ends_a_little_later(void **state)
+{
+    tti_port       *port = tti_port_system();
+    tti_store_need *need;
+    int64_t         start_ns;
+    pair            p;
+
+    (void)state;
+    open_pair(&p);
+    need = tti_store_need_begin(p.there, "g/1");
+    assert_int_equal(tutti_store_set(p.there, "k", "v", 1), TUTTI_OK);
+    assert_true(is_needed(&p, ""));
+    start_ns = tti_port_now(port);
+    close_master(&p);
+    assert_true(tti_port_now(port) - start_ns >= 40 * TTI_MS);
+    assert_int_equal(tutti_store_set(p.there, "k", "v", 1), TUTTI_E_NETWORK);
+    tti_store_need_end(need);
+    close_client(&p);
+    open_pair(&p);
+    need = tti_store_need_begin(p.there, "g/1");
+    assert_int_equal(tutti_store_set(p.there, "k", "v", 1), TUTTI_OK);
+    tti_tcp_pool_close(tti_tcp_store_pool(p.client));
+    assert_true(tti_store_await_unneeded(p.here, NULL, "", tti_deadline(port, 20000, 0)));
+    tti_store_need_end(need);
+    close_client(&p);
+    close_master(&p);
+}
+
 /* Somebody who speaks first and otherwise is closed on, and harms nobody. */
 static void strangers_are_closed_on(void **state)
 {
@@ -295,6 +389,8 @@ int main(void)
         cmocka_unit_test(missing_workers_are_counted),
         cmocka_unit_test(a_stopped_server_ends_waits),
         cmocka_unit_test(only_who_knows_the_secret_gets_in),
+        cmocka_unit_test(who_serves_knows_who_needs_it),
+        cmocka_unit_test(a_store_that_is_needed_ends_a_little_later),
         cmocka_unit_test(strangers_are_closed_on),
     };
 
