@@ -68,6 +68,7 @@ typedef struct reader {
     int64_t          deadline_ns;
     bool             founds;   /* as in tti_coll_config */
     tti_vigil        vigil;    /* then */
+    bool             has_left; /* who is awaited, at the latest look, if it is gone: nothing proves that it is dead */
     bool             crossed;  /* who is awaited waits for this rank, in a call of group `crossed_in` */
     uint32_t         crossed_in;
 } reader;
@@ -160,12 +161,13 @@ static tutti_status look_for_who_left(const reader *r, int rank)
 }
 
 /* Who is known to be gone: rank, which is awaited, or one behind it. */
-static tutti_status look_for_the_gone(const reader *r, int rank)
+static tutti_status look_for_the_gone(reader *r, int rank)
 {
     const tti_team *team = r->team;
     char            words[256];
     tutti_status    st;
 
+    r->has_left = tti_health_of(tti_mesh_health(team->mesh), team->ranks[rank]).life != TTI_LIFE_DEAD;
     if (tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words)) {
         st = look_for_who_left(r, rank);
         return st == TUTTI_OK ? look_behind(r, rank) : st;
@@ -196,9 +198,23 @@ static tutti_status look_within(const tti_team *team)
     return st == TUTTI_E_MISMATCH ? TUTTI_OK : st;
 }
 
+/* Whether the board is lost: st says so, or tells of somebody who has left, perhaps with it. The last error stays. */
+static bool is_lost(const tti_team *team, const tti_board *board, tutti_status st, bool has_left)
+{
+    tti_words kept = { .used = 0 };
+    bool      there = false, lost;
+
+    if (st != TUTTI_E_PEER || !has_left)
+        return st == TUTTI_E_NETWORK;
+    tti_words_add(&kept, "%s", tutti_last_error());
+    lost = board->has(board->context, MISMATCH_KEY, tti_board_grace(board, team->port), &there) == TUTTI_E_NETWORK;
+    tti_fail(st, "%s", kept.text);
+    return lost;
+}
+
 /* The board failed with st. If it is lost, whoever served it may have died, or left because of a failure there, calls that differ
  * included, and what tells of that is on its way here: that is the reason, then. */
-static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t deadline_ns)
+static tutti_status hear_why(const tti_team *team, const tti_board *board, tutti_status st, bool has_left, int64_t deadline_ns)
 {
     tti_port     *port = team->port;
     const int64_t reason_ns = tti_port_now(port) + REASON_MS * TTI_MS;
@@ -206,7 +222,7 @@ static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t dead
     tti_words     kept = { .used = 0 };
     tutti_status  why;
 
-    if (st != TUTTI_E_NETWORK || team->within == NULL || team->messenger == NULL)
+    if (team->within == NULL || team->messenger == NULL || !is_lost(team, board, st, has_left))
         return st;
     tti_words_add(&kept, "%s", tutti_last_error());
     while ((why = look_outside(team)) == TUTTI_OK && tti_port_now(port) < until_ns &&
@@ -241,6 +257,17 @@ static tutti_status look_elsewhere(reader *r, int rank)
     return st;
 }
 
+/* Somebody is gone, as st and the last error say. Who has left because calls differ was told so after all others could read it here. */
+static tutti_status unless_calls_differ(const reader *r, tutti_status st)
+{
+    tti_words    kept = { .used = 0 };
+    tutti_status told;
+
+    tti_words_add(&kept, "%s", tutti_last_error());
+    told = tti_team_look_for_mismatch(r->team, r->board, r->deadline_ns);
+    return told != TUTTI_OK ? told : tti_fail(st, "%s", kept.text);
+}
+
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
 static tutti_status look_at(void *ctx, int rank)
 {
@@ -254,6 +281,8 @@ static tutti_status look_at(void *ctx, int rank)
     st = look_for_the_gone(r, rank);
     if (st == TUTTI_E_PEER && r->founds) /* it may have given up, for another */
         st = tti_trouble_explain(r->board, team->port, st);
+    else if (st == TUTTI_E_PEER)
+        st = unless_calls_differ(r, st);
     if (st == TUTTI_OK && r->founds)
         st = tti_vigil_look(&r->vigil, rank);
     if (st == TUTTI_OK)
@@ -315,7 +344,7 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
     key_of(team, board, team->rank, key);
     st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
     if (st != TUTTI_E_STATE) /* there is one already */
-        return hear_why(team, st, deadline_ns);
+        return hear_why(team, board, st, false, deadline_ns);
     fail_place(team);
     return tell_mismatch(team, board);
 }
@@ -451,7 +480,7 @@ tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadl
         tell_mismatch(team, board);            /* first: it may serve the board, and end */
         tti_messenger_end_crossed(team->messenger, r.crossed_in);
     }
-    return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : hear_why(team, st, deadline_ns);
+    return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : hear_why(team, board, st, r.has_left, deadline_ns);
 }
 
 void tti_team_describe(const tti_team *part, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])

@@ -24,6 +24,8 @@
 #include <string.h>
 #include <tutti/private.h>
 
+enum { WORDS_MAX = 1536 };
+
 static const int64_t GRACE_NS = 40 * TTI_MS;
 static const int64_t LAST_LOOK_NS = 200 * TTI_MS; /* for what has been left before somebody was found to be unable to */
 
@@ -175,6 +177,18 @@ static tutti_status read_some(const tti_roll *roll, int most, int64_t until_ns, 
     return st;
 }
 
+/* The board is lost, with st, in the last look for rank, which cannot come any more: whoever served it may have gone for the same
+ * reason. */
+static tutti_status why_in_vain(const tti_roll *roll, int rank, tutti_status st)
+{
+    char         kept[WORDS_MAX];
+    tutti_status why;
+
+    snprintf(kept, sizeof kept, "%s", tutti_last_error());
+    why = roll->awaited(roll->ctx, rank);
+    return why != TUTTI_OK ? why : tti_fail(st, "%s", kept);
+}
+
 static tutti_status read_all(const tti_roll *roll, int64_t deadline_ns, void *out, int *n_out)
 {
     int64_t      look_ns = roll->look_ms * TTI_MS;
@@ -189,6 +203,8 @@ static tutti_status read_all(const tti_roll *roll, int64_t deadline_ns, void *ou
 
         st = read_some(roll, most, slice_ns < deadline_ns ? slice_ns : deadline_ns, out, n_out);
         most = *n_out > before ? TTI_BOARD_KEYS_MAX : 1;
+        if (st == TUTTI_E_NETWORK && last && *n_out == before)
+            st = why_in_vain(roll, *n_out, st);
         if (st != TUTTI_E_TIMEOUT)
             continue;
         st = last && *n_out == before ? roll->awaited(roll->ctx, *n_out) : TUTTI_OK;

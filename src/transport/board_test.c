@@ -308,6 +308,23 @@ static void a_board_that_is_lost_is_told_of(void **state)
     assert_int_equal(f.now, TTI_SECOND);
 }
 
+/* Whoever serves the board goes because of the one that is gone, and others are about to look for it once more. */
+static void why_it_was_awaited_in_vain_goes_before_a_lost_board(void **state)
+{
+    fake f;
+
+    (void)state;
+    begin(&f);
+    f.comes[17] = NEVER;
+    f.hopeless = 17;
+    f.cut_from = f.now + (LOOK_MS + 1) * TTI_MS;
+    f.cut_until = NEVER;
+    f.refuses = true;
+    assert_int_equal(read_roll(&f, 20, 10000, true), 17);
+    assert_int_equal(f.said, TUTTI_E_PEER);
+    assert_int_equal(f.n_awaited, 2);
+}
+
 /* Every answer takes so long that after the deadline only a few questions fit into the grace: those are asked, and no more, however
  * many it would take to know all that has come. */
 static void a_board_that_is_far_has_one_grace(void **state)
@@ -363,6 +380,7 @@ int main(void)
         cmocka_unit_test(who_is_gone_is_given_up),
         cmocka_unit_test(a_board_that_is_cut_off_is_asked_again),
         cmocka_unit_test(a_board_that_is_lost_is_told_of),
+        cmocka_unit_test(why_it_was_awaited_in_vain_goes_before_a_lost_board),
         cmocka_unit_test(a_board_that_is_far_has_one_grace),
         cmocka_unit_test(those_that_are_missing_are_marked),
     };
