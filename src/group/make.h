@@ -40,7 +40,38 @@ void tti_group_link(tutti_group *group);
  * stay, to be destroyed. */
 void tti_group_close_all(tutti_group *group);
 
+/* making.c */
+
+/** How a group was made. */
+typedef enum tti_made {
+    TTI_MADE_BY_OURS,   /* all have met */
+    TTI_MADE_BY_OTHERS, /* the same by a backend that is none of the library's: SOON_MS (making.c) */
+    TTI_MADE_ALONE,     /* nobody was waited for, or what follows sees to it that nobody leaves */
+} tti_made;
+
+/** From tti_making_begin() to tti_making_end() on one thread: the members of a group meet in a store. */
+typedef struct tti_making {
+    tti_port       *port;
+    tutti_store    *store; /* borrowed */
+    tutti_group    *world; /* the same; NULL: none is there yet */
+    bool            heeds; /* it was well then */
+    tti_store_need *need;
+    char            below[TTI_GROUP_NAME_MAX + 16];
+} tti_making;
+
+/** Before the first thing is asked there: rank comes to the group with its keys in folder of store. world: whose store it is, so that its
+ * end is heeded; NULL: none. */
+void tti_making_begin(tti_making *making, tti_port *port, tutti_store *store, const char *folder, int rank, tutti_group *world);
+/** This rank needs the store no more: it has the group, or cannot have it, with st, which is returned, and whose words stay. If it
+ * serves the store, it waits for those that still need it, within bounds that making.c tells. */
+tutti_status tti_making_end(tti_making *making, tti_made made, int64_t deadline_ns, tutti_status st);
+/** The first or the second, by the backends that it has. */
+tti_made tti_made_by(const tutti_group *group);
+
 /* world_create.c */
+
+/** Whether a backend of it is none of the library's own: what those find wrong they do not tell each other as a rule. */
+bool tti_group_has_foreign(const tutti_group *group);
 
 /** tti_world_create() of one that is not called "0". */
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,

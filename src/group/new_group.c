@@ -11,6 +11,7 @@
  * Backends  Members that name backends for a group write them into its store, once: who finds others there tells so, to those who
  *           wait for it, too. Who names none has the world's, and asks nobody: that costs nothing. Who has another one than the
  *           world's leaves a word of that where it would be waited for otherwise. Who finds it fails, and tells the members.
+ * Served    Who serves the store leaves last, also where the group cannot be made (making.c).
  * Local     Only the members make it: name and number are agreed (agreed.c), and making it waits
  *           for nobody, so that ranks may make several in any order. The first collective meets
  *           the others; messages may go at once. */
@@ -175,13 +176,11 @@ static tutti_status told_as(tutti_status st)
     return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
 }
 
-/* The same as open_numbered() for one of which non-members know nothing. */
-static tutti_status open_local(tutti_group *group, bool named, int64_t deadline_ns)
+/* The name is there. */
+static tutti_status open_named(tutti_group *group, bool named, int64_t deadline_ns)
 {
-    tutti_status st = tti_group_name_by_ranks(group);
+    tutti_status st = tti_group_open_stores(group, group->name, group->world->store);
 
-    if (st == TUTTI_OK)
-        st = tti_group_open_stores(group, group->name, group->world->store);
     if (st == TUTTI_OK && named && group->size > 1)
         st = compare_backends(group, deadline_ns);
     if (st == TUTTI_OK)
@@ -192,6 +191,20 @@ static tutti_status open_local(tutti_group *group, bool named, int64_t deadline_
     if (is_own(st) && group->size > 1) /* those who can make it look there in their first call */
         tti_group_tell_members(group, told_as(st), st);
     return st;
+}
+
+/* The same as open_numbered() for one of which non-members know nothing. */
+static tutti_status open_local(tutti_group *group, bool named, int64_t deadline_ns)
+{
+    tutti_group *world = group->world;
+    tti_making   making;
+    tutti_status st = tti_group_name_by_ranks(group);
+
+    if (st != TUTTI_OK)
+        return st;
+    tti_making_begin(&making, world->runner->port, world->store, group->name, world->rank, world);
+    st = open_named(group, named, deadline_ns);
+    return tti_making_end(&making, st == TUTTI_OK ? TTI_MADE_ALONE : tti_made_by(group), deadline_ns, st);
 }
 
 /* The rest of a child whose ranks are known to be good; id counts if it is not local. */
@@ -211,12 +224,26 @@ static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t 
     return open_numbered(group, opts->backend != NULL, deadline_ns);
 }
 
+/* A rank of world comes to group number id. */
+static void begin_numbered(tti_making *making, tutti_group *world, uint32_t id)
+{
+    char folder[16];
+
+    snprintf(folder, sizeof folder, "%u", id);
+    tti_making_begin(making, world->runner->port, world->store, folder, world->rank, world);
+}
+
 /* This rank cannot make group number id. Those who can are told; st stays. */
 static tutti_status refuse(tutti_group *world, uint32_t id, tutti_status st)
 {
     if (is_own(st) && world->size > 1 && world->store != NULL)
         tti_group_tell_why(world, id, told_as(st), st);
     return st;
+}
+
+static tutti_status refuse_unless_ok(tutti_group *world, uint32_t id, tutti_status st)
+{
+    return st == TUTTI_OK ? st : refuse(world, id, st);
 }
 
 void tti_group_tell_left_out(tutti_group *world, uint32_t id, tutti_status failure)
@@ -251,6 +278,34 @@ static tutti_status read_ranks(const tutti_group *world, const int *ranks, int n
     return st;
 }
 
+/* This rank is given what cannot be a group. The others may wait for it in one. */
+static tutti_status refuse_arguments(tutti_group *world, uint32_t id, tutti_status st)
+{
+    const int64_t deadline_ns = tti_deadline(world->runner->port, world->timeout_ms, world->timeout_ms);
+    tti_making    making;
+
+    if (world->store == NULL)
+        return st;
+    begin_numbered(&making, world, id);
+    st = refuse(world, id, st);
+    return tti_making_end(&making, TTI_MADE_BY_OURS, deadline_ns, st);
+}
+
+/* A numbered child whose ranks are known to be good, with those that wait for this one told where it cannot be. */
+static tutti_status make_numbered(tutti_group *group, tutti_group *world, uint32_t id, const tutti_group_options *known)
+{
+    const int64_t timeout_ms = known->timeout_ms != 0 ? known->timeout_ms : world->timeout_ms;
+    const int64_t deadline_ns = tti_deadline(world->runner->port, timeout_ms, world->timeout_ms);
+    tti_making    making;
+    tutti_status  st;
+
+    if (world->store == NULL || group->size == 1)
+        return refuse_unless_ok(world, id, open_child(group, world, id, known));
+    begin_numbered(&making, world, id);
+    st = refuse_unless_ok(world, id, open_child(group, world, id, known));
+    return tti_making_end(&making, tti_made_by(group), deadline_ns, st);
+}
+
 /* A group with options that are known, st being what came of reading them; id counts if it is not local. */
 static tutti_status create(tutti_group *world, uint32_t id, const int *ranks, int n_ranks, const tutti_group_options *known,
                            tutti_status st, tutti_group **group_out)
@@ -260,16 +315,14 @@ static tutti_status create(tutti_group *world, uint32_t id, const int *ranks, in
     if (st == TUTTI_OK)
         st = read_ranks(world, ranks, n_ranks, &group);
     if (st != TUTTI_OK)
-        return known->use_local_synchronization ? st : refuse(world, id, st);
+        return known->use_local_synchronization ? st : refuse_arguments(world, id, st);
     group->rank = tti_group_find(group, world->rank);
     if (group->rank < 0) {
         tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         goto out;
     }
-    st = open_child(group, world, id, known);
-    if (st != TUTTI_OK && !known->use_local_synchronization)
-        st = refuse(world, id, st);
+    st = known->use_local_synchronization ? open_child(group, world, id, known) : make_numbered(group, world, id, known);
     if (st != TUTTI_OK)
         goto out;
     tti_group_link(group);

@@ -141,13 +141,12 @@ void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
     tell_at(port, root, "0//", TTI_TROUBLE_KEY, &trouble, failure);
 }
 
-/* Whether a backend of world is none of the library's own: what those find wrong they do not tell each other as a rule. */
-static bool has_foreign(const tutti_group *world)
+bool tti_group_has_foreign(const tutti_group *group)
 {
     int i;
 
     for (i = 0; i < TTI_DEVICES; i++)
-        if (world->routes[i].ops != NULL && !tti_backend_is_own(world->routes[i].ops))
+        if (group->routes[i].ops != NULL && !tti_backend_is_own(group->routes[i].ops))
             return true;
     return false;
 }
@@ -185,7 +184,7 @@ tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const t
     if (st == TUTTI_OK)
         st = tti_group_open_backend(world, join->deadline_ns, TTI_OPEN_ALONE);
     if (st != TUTTI_OK) {
-        if (world != NULL && has_foreign(world) && is_refusal(st))
+        if (world != NULL && tti_group_has_foreign(world) && is_refusal(st))
             tell_of_refusal(port, join->rank, root, key, st);
         discard(world);
         return st;
@@ -348,6 +347,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     tutti_group    *world = NULL;
     tutti_store    *root = NULL;
     tti_store_will *will = NULL;
+    tti_making      making = { .port = NULL };
     int64_t         generation = 0, refused = 0;
     bool            foreign;
     tutti_status    st;
@@ -362,6 +362,8 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
         mine.generation = (uint32_t)generation;
     if (st == TUTTI_OK)
         st = open_root(join, generation, &root);
+    if (st == TUTTI_OK && join->rank0_serves)
+        tti_making_begin(&making, port, root, "0", join->rank, NULL);
     if (st == TUTTI_OK && bulletin == NULL)
         will = tti_world_leave_will(port, join, root, "0");
     if (st == TUTTI_OK)
@@ -369,6 +371,8 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     if (st != TUTTI_OK && foreign && root != NULL)
         part(port, join, generation, st);
     tti_world_take_back_will(port, will, st);
+    if (making.port != NULL)
+        st = tti_making_end(&making, TTI_MADE_ALONE, join->deadline_ns, st);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation, &(tti_members){ is_gone, world });
     tti_bulletin_heed(NULL);

@@ -42,7 +42,11 @@ tutti_status tti_admission_meet(tti_admission *to, tutti_group *old)
 
 tutti_status tti_admission_found(tti_admission *to, const tti_backing *backing, tutti_group **group_out)
 {
-    return tti_world_found(to->port, backing, &to->join, "0:grow", "0", to->part, group_out);
+    const tutti_status st = tti_world_found(to->port, backing, &to->join, "0:grow", "0", to->part, group_out);
+
+    if (st == TUTTI_OK)
+        to->gathering.made = tti_made_by(*group_out);
+    return st;
 }
 
 void tti_admission_close(tti_admission *to, tutti_status st)

@@ -10,6 +10,7 @@
  *             known  members of the old world are asked after in that one, which is still there: it has connections to them.
  *                    It works in any store, and over backends that know who is alive
  *         A launcher's bulletin is not asked: it numbers the ranks as they were started.
+ *         Whoever serves the store stays until the others have met, too (group/making.c).
  * True    An end counts only where somebody's piece is missing for ever: who has left all its pieces may be through (vigil.c).
  *         So nobody gives up a world that another member already has.
  *         All of it belongs to the thread that meets. */
@@ -76,6 +77,8 @@ tutti_status tti_gathering_begin(tti_gathering *m, tti_port *port, const tti_joi
         m->known = (tti_acquaintance){ .read = read_ended, .words = describe, .context = m };
         tti_acquaintance_heed(&m->known);
     }
+    tti_making_begin(&m->making, port, root, key, join->rank, old);
+    m->deadline_ns = join->deadline_ns;
     m->will = tti_world_leave_will(port, join, root, key);
     return TUTTI_OK;
 }
@@ -85,6 +88,8 @@ void tti_gathering_end(tti_gathering *m, tutti_status st)
     if (m->known.context != NULL)
         tti_acquaintance_heed(NULL);
     tti_world_take_back_will(m->port, m->will, st);
+    if (m->making.port != NULL)
+        (void)tti_making_end(&m->making, m->made, m->deadline_ns, st);
     free(m->ended);
     *m = (tti_gathering){ .n = 0 };
 }

@@ -15,6 +15,9 @@ typedef struct tti_gathering {
     int               n;
     int              *ended; /* [n_ended] of the new ones, as it became known */
     uint32_t          n_ended;
+    tti_making        making;
+    tti_made          made; /* for whoever has met; zero: by our own */
+    int64_t           deadline_ns;
     tti_store_will   *will;
     tti_acquaintance  known;
 } tti_gathering;

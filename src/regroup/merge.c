@@ -66,6 +66,7 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
         st = tti_gathering_begin(&gathering, port, &join, store, "merge", NULL, NULL, 0);
     if (st == TUTTI_OK)
         st = tti_world_found(port, &backing, &join, name, "merge", store, group_out);
+    gathering.made = st == TUTTI_OK ? tti_made_by(*group_out) : gathering.made;
     tti_gathering_end(&gathering, st);
     if (st == TUTTI_OK)
         (*group_out)->timed = opts->enable_timing;

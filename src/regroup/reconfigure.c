@@ -307,6 +307,7 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
         st = tti_world_found(port, &(tti_backing){ .like = world }, &join, world->name, "0", join.store, &fresh);
     if (st == TUTTI_E_TIMEOUT)
         st = name_the_missing(&join, m, opts->uuid);
+    gathering.made = st == TUTTI_OK ? tti_made_by(fresh) : gathering.made;
     tti_gathering_end(&gathering, st);
     if (st == TUTTI_OK)
         become(world, fresh);

@@ -63,6 +63,19 @@ static void fill_ranks(tutti_group *group, const tutti_group *parent, const shar
     group->rank = tti_group_find(group, parent->ranks[parent->rank]);
 }
 
+/* The name and the ranks are there. */
+static tutti_status open_named(tutti_group *group, tutti_group *world, int64_t deadline_ns)
+{
+    tti_making   making;
+    tutti_status st;
+
+    tti_making_begin(&making, world->runner->port, world->store, group->name, world->rank, world);
+    st = tti_group_agree_number(group, deadline_ns);
+    if (st == TUTTI_OK)
+        st = tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE);
+    return tti_making_end(&making, tti_made_by(group), deadline_ns, st);
+}
+
 /* The routes are there. */
 static tutti_status open_part(tutti_group *group, tutti_group *parent, const share *mine)
 {
@@ -74,8 +87,7 @@ static tutti_status open_part(tutti_group *group, tutti_group *parent, const sha
     if (st != TUTTI_OK)
         return st;
     fill_ranks(group, parent, mine);
-    st = tti_group_agree_number(group, deadline_ns);
-    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE) : st;
+    return open_named(group, parent->world, deadline_ns);
 }
 
 /* Be in the part, or in none. */
