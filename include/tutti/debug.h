@@ -102,12 +102,14 @@ typedef struct tutti_group tutti_group;
 /** A barrier that says who has not come. Rank 0 of the group hears from every other rank, then lets all go on.
  *
  * On a failure the group is finished on all members, whose errors have rank 0's words: a rank that comes late
- * to it, or was never missing, can read there who was.
+ * to it, or was never missing, can read there who was. A rank that is known to be gone ends it at once, and is named first,
+ * whoever else has not come yet.
  *
  * @param timeout_ms      for all ranks together, counted on rank 0; 0: the group's, TUTTI_INFINITE: none. Other
  *                        ranks wait as long as the group's time-out if that is longer
  * @param wait_all_ranks  false: give up at the first rank, in order, that does not come in time or is gone, and
  *                        name it and those that had come before it. true: name all that have not come in time
+ *                        or, when somebody is gone, by then
  * @units    ms
  * @errors   TUTTI_E_ARG      timeout_ms is below -1
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them

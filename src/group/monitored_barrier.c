@@ -6,6 +6,9 @@
  *         below 0, which no program can use, so they meet no message of anybody's.
  *             others   "here"  -> 0, then wait for "go" <- 0
  *             rank 0   waits for each "here", in order of rank, until one deadline for all; then "go"
+ * Dead    While rank 0 waits for one that is late, another one may die. So it waits in pieces of LOOK_NS, and looks between
+ *         them whether somebody is known to be gone: then the barrier can never end well, and is over at once. The dead are
+ *         named first, and those that were merely not there yet behind them.
  * Fails   Rank 0 words who is missing and fails the group, which carries the words to all members that
  *         can be told: those who wait for "go" report them, late comers find the group finished. What was
  *         posted ends with the group, so no buffer stays in use.
@@ -20,6 +23,8 @@
 #include <tutti/debug.h>
 #include <tutti/private.h>
 
+#define LOOK_NS (100 * TTI_MS)
+
 enum { TAG_HERE = -101, TAG_GO = -102, NAMED_MAX = 24 };
 
 static const char WHAT[] = "monitored_barrier";
@@ -33,6 +38,7 @@ typedef struct meeting {
     tutti_request **requests; /* [group->size], by group rank; NULL: none */
     int32_t        *words;    /* [group->size] what is sent and received */
     bool           *missing;  /* [group->size], rank 0 */
+    bool           *gone;     /* the same: known to be */
 } meeting;
 
 static tutti_status meeting_init(meeting *m, tutti_group *group, int64_t timeout_ms)
@@ -45,7 +51,8 @@ static tutti_status meeting_init(meeting *m, tutti_group *group, int64_t timeout
     m->requests = calloc(n, sizeof *m->requests);
     m->words = calloc(n, sizeof *m->words);
     m->missing = calloc(n, sizeof *m->missing);
-    if (m->requests != NULL && m->words != NULL && m->missing != NULL)
+    m->gone = calloc(n, sizeof *m->gone);
+    if (m->requests != NULL && m->words != NULL && m->missing != NULL && m->gone != NULL)
         return TUTTI_OK;
     return tti_fail(TUTTI_E_NOMEM, "no memory for a monitored_barrier of %d ranks", group->size);
 }
@@ -60,6 +67,7 @@ static void meeting_release(meeting *m)
     free(m->requests);
     free(m->words);
     free(m->missing);
+    free(m->gone);
 }
 
 /* Begin a message with the rank of the group; one at a time for each. */
@@ -102,19 +110,19 @@ static tutti_status fail_group(meeting *m, tutti_status st)
 
 /* ---- rank 0 ---- */
 
-/* "rank 3", "ranks 1, 2, 5": global ranks of members 1 .. size-1 that are missing, or are not. */
-static void list_ranks(const meeting *m, bool missing, int end, char *out, size_t bytes)
+/* "rank 3", "ranks 1, 2, 5": global ranks of members 1 .. end-1 that are marked so. */
+static void list_ranks(const meeting *m, const bool *marks, bool marked, int end, char *out, size_t bytes)
 {
     size_t used = 0;
     int    n = 0, named = 0;
     int    i;
 
     for (i = 1; i < end; i++)
-        n += m->missing[i] == missing;
+        n += marks[i] == marked;
     if (n == 0)
         snprintf(out, bytes, "none");
     for (i = 1; i < end && used < bytes && named < NAMED_MAX; i++)
-        if (m->missing[i] == missing)
+        if (marks[i] == marked)
             used += (size_t)snprintf(out + used, bytes - used, "%s%d",
                                      named++ > 0 ? ", " : n == 1 ? "rank " : "ranks ", m->group->ranks[i]);
     if (n > named && used < bytes)
@@ -131,7 +139,7 @@ static tutti_status word_first(const meeting *m, int rank, tutti_status st, cons
 {
     char came[256];
 
-    list_ranks(m, false, rank, came, sizeof came);
+    list_ranks(m, m->missing, false, rank, came, sizeof came);
     return tti_fail(st,
                     "%s on group '%s': rank %d did not come, on rank %d after %lld ms of %lld; heard before it: "
                     "%s; later ranks were not waited for\n  rank %d: %s",
@@ -143,27 +151,88 @@ static tutti_status word_all(const meeting *m, int first_rank, tutti_status st, 
 {
     char missing[256];
 
-    list_ranks(m, true, m->group->size, missing, sizeof missing);
+    list_ranks(m, m->missing, true, m->group->size, missing, sizeof missing);
     return tti_fail(st, "%s on group '%s': not arrived: %s, on rank %d after %lld ms of %lld\n  rank %d: %s", WHAT,
                     m->group->name, missing, m->group->ranks[0], (long long)took_ms(m), (long long)m->timeout_ms,
                     m->group->ranks[first_rank], first);
 }
 
+/* Whether member i has ended, as far as that is known without waiting; then why is this thread's last error. A backend that knows
+ * nothing of its members says it by the message that can never come. */
+static bool is_gone(const meeting *m, int i)
+{
+    const tutti_backend_ops *ops = m->group->ops;
+
+    if (ops->alive != NULL)
+        return ops->alive(m->group->backend, i) != TUTTI_OK;
+    return m->requests[i] != NULL && ops->test(m->requests[i]) && await(m, i, TTI_FOREVER) == TUTTI_E_PEER;
+}
+
+/* Mark all that are gone: the first of them, whose words are kept; 0: nobody is. */
+static int find_gone(meeting *m, char *words, size_t bytes)
+{
+    int first = 0, i;
+
+    for (i = 1; i < m->group->size; i++) {
+        m->gone[i] = is_gone(m, i);
+        if (m->gone[i] && first == 0) {
+            first = i;
+            snprintf(words, bytes, "%s", tutti_last_error());
+        }
+    }
+    return first;
+}
+
+/* Somebody is gone: that is why, whoever is late beside. */
+static tutti_status word_gone(const meeting *m, int first_rank, const char *first)
+{
+    char gone[256], late[256];
+    int  i;
+
+    for (i = 1; i < m->group->size; i++)
+        m->missing[i] = !m->gone[i] && m->requests[i] != NULL && !m->group->ops->test(m->requests[i]);
+    list_ranks(m, m->gone, true, m->group->size, gone, sizeof gone);
+    list_ranks(m, m->missing, true, m->group->size, late, sizeof late);
+    return tti_fail(TUTTI_E_PEER, "%s on group '%s': gone: %s, on rank %d after %lld ms of %lld; not arrived by then: %s\n  rank %d: %s",
+                    WHAT, m->group->name, gone, m->group->ranks[0], (long long)took_ms(m), (long long)m->timeout_ms, late,
+                    m->group->ranks[first_rank], first);
+}
+
+/* Wait for member i. gone_out: one that is gone, he or another, with its words; 0: nobody is known to be. */
+static tutti_status hear(meeting *m, int i, int *gone_out, char *words, size_t bytes)
+{
+    tutti_status st;
+    int64_t      until_ns;
+
+    do {
+        until_ns = tti_port_now(m->group->runner->port) + LOOK_NS;
+        until_ns = until_ns < m->deadline_ns ? until_ns : m->deadline_ns;
+        st = await(m, i, until_ns);
+        if (st == TUTTI_OK)
+            return TUTTI_OK;
+        snprintf(words, bytes, "%s", tutti_last_error());
+        *gone_out = find_gone(m, words, bytes);
+    } while (*gone_out == 0 && st == TUTTI_E_TIMEOUT && until_ns < m->deadline_ns && !m->group->ops->test(m->requests[i]));
+    return tti_fail(st, "%s", words);
+}
+
 static tutti_status hear_all(meeting *m, bool wait_all)
 {
     tutti_status first_st = TUTTI_OK, st;
-    char         first[512] = "";
-    int          first_rank = 0;
+    char         first[512] = "", words[512] = "";
+    int          first_rank = 0, gone = 0;
     int          i;
 
     for (i = 1; i < m->group->size && (first_st == TUTTI_OK || wait_all); i++) {
-        st = await(m, i, m->deadline_ns);
+        st = hear(m, i, &gone, words, sizeof words);
+        if (gone != 0)
+            return word_gone(m, gone, words);
         m->missing[i] = st != TUTTI_OK;
         if (st == TUTTI_OK || first_st != TUTTI_OK)
             continue;
         first_st = st;
         first_rank = i;
-        snprintf(first, sizeof first, "%s", tutti_last_error());
+        snprintf(first, sizeof first, "%s", words);
     }
     if (first_st == TUTTI_OK)
         return TUTTI_OK;

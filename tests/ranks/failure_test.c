@@ -496,6 +496,37 @@ static void destroy_does_not_wait(tt_ctx *t)
     assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
 }
 
+/* One is late when another one dies: that ends the barrier on all at once, and is what they are told first. */
+static void meet_without_the_dead(tt_ctx *t, bool wait_all)
+{
+    enum { LATE = 1, TOLD = 0, LONG_MS = 8000 };
+    const int64_t start = now_ms();
+
+    all_have_begun(t);
+    if (t->rank == VICTIM)
+        tt_die();
+    if (t->rank == LATE)
+        tt_await(t, TOLD, 2);
+    assert_int_equal(tutti_monitored_barrier(t->group, LONG_MS, wait_all), TUTTI_E_PEER);
+    expect_words("gone: rank 2, on rank 0 after ");
+    expect_words("not arrived by then: rank 1");
+    expect_words("  rank 2: ");
+    assert_true(now_ms() - start < LONG_MS / 2);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_PEER); /* it is finished */
+    if (t->rank != LATE)
+        tt_post(t, TOLD);
+}
+
+static void a_monitored_barrier_names_the_dead(tt_ctx *t)
+{
+    meet_without_the_dead(t, false);
+}
+
+static void a_monitored_barrier_of_all_names_the_dead(tt_ctx *t)
+{
+    meet_without_the_dead(t, true);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -509,6 +540,8 @@ int main(void)
         TT_TEST(who_loses_the_store_hears_why, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(who_loses_the_store_hears_why, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(those_that_are_left_make_a_group, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(a_monitored_barrier_names_the_dead, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(a_monitored_barrier_of_all_names_the_dead, .ranks = 4, .transports = "shm", .dies = VICTIM),
         TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
