@@ -66,7 +66,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_TRACE_BUFFER_SIZE", NULL, "operations that the recorder keeps, rounded up to a power of two; 0: no recorder; unset: TORCH_FR_BUFFER_SIZE, else 2048" },
     { "TORCH_FR_BUFFER_SIZE", NULL, "the same where TUTTI_TRACE_BUFFER_SIZE is not set" },
     { "TORCH_NCCL_TRACE_BUFFER_SIZE", NULL, "the same where neither is set" },
-    { "TUTTI_TRACE_FILE", NULL, "beginning of the names of dumps, the rank follows: the recorder is dumped there as JSON, and as it is with '.rec' behind the name, when an operation runs out of time or loses a peer; unset: TORCH_FR_DUMP_TEMP_FILE" },
+    { "TUTTI_TRACE_FILE", NULL, "beginning of the names of dumps, the rank follows: the recorder is dumped there as JSON, and as it is with '.rec' behind the name, when an operation runs out of time or loses a peer; after the first time when one of a group does that was made later, to names with '.2', '.3', ... '.8' behind the rank. Only regular files are written to, no pipes; unset: TORCH_FR_DUMP_TEMP_FILE" },
     { "TORCH_FR_DUMP_TEMP_FILE", NULL, "the same where TUTTI_TRACE_FILE is not set" },
     { "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", NULL, "the same where neither is set" },
     { "TUTTI_TRACE_SIGNAL", NULL, "USR1, USR2, HUP, QUIT or PROF: the signal that has a process save its recorder, as TUTTI_TRACE_FILE, rank, '.rec'" },

@@ -58,7 +58,7 @@ static tutti_status dump(const tutti_recorder *recorder, char *path, size_t byte
     path[0] = '\0';
     if (head->use == TUTTI_RECORDER_FREE || head->dumps > 0)
         return TUTTI_OK; /* it has made no world, or has done so itself */
-    return tti_recorder_dump_of(recorder, path, bytes);
+    return tti_recorder_dump_of(recorder, 1, path, bytes);
 }
 
 void tti_recorders_dump(const int *fds, const tti_sight *sights, int n)

@@ -248,10 +248,16 @@ void tti_recorder_keep_words(const char *words);
 /** The number of a name among those that are kept; 0: "". A name that there is no room for is "?". Never fails. */
 unsigned tti_record_name(const char *text);
 
+/** How many groups the process has made. */
+uint64_t tti_recorder_n_made(void);
+/** Which of them record id is of, counted from 1; the last one where that is not known. */
+uint64_t tti_recorder_made_of(uint64_t id);
+
 /* dump.c */
 
 /** After a failure with st, of which this thread has the words: if TUTTI_TRACE_FILE is set, and st is such that others may
- * be to blame, write the dump, once for the process, and add to the words where it is. Returns st. */
+ * be to blame, write the dump, unless the group was there already when the last one was written, and add to the words where it
+ * is. Returns st. */
 tutti_status tti_recorder_dump_failure(tutti_status st);
 
 #endif

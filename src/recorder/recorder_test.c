@@ -914,6 +914,104 @@ static void json_alone_is_a_dump(void **state)
     assert_int_equal(rmdir(as_it_is), 0);
 }
 
+/* An operation of the group fails: whether its words say that it was dumped, to path; NULL: anywhere. */
+static bool is_dumped(unsigned group, const char *path)
+{
+    char said[128];
+
+    snprintf(said, sizeof said, "\n  recorder: '%s%s", path != NULL ? path : "", path != NULL ? "'" : "");
+    tti_record_end(begin(group, 9), 0, TUTTI_E_TIMEOUT, false);
+    assert_int_equal(tti_recorder_dump_failure(tti_fail(TUTTI_E_TIMEOUT, "it is late")), TUTTI_E_TIMEOUT);
+    return strstr(tutti_last_error(), said) != NULL;
+}
+
+static uint64_t saved_for(const char *path)
+{
+    tutti_recorder_info info = TUTTI_RECORDER_INFO;
+    tutti_recorder     *r;
+
+    assert_int_equal(tutti_recorder_open_file(path, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+    tutti_recorder_close(r);
+    return info.saved_for;
+}
+
+/* A group that was made after a dump has one of its own when it fails, beside the first: up to eight. */
+static void who_goes_on_is_dumped_again(void **state)
+{
+    enum { MOST = 8 };
+    tti_ring_place place = add_group("before", 2, NULL), other = add_group("beside", 2, NULL);
+    char           prefix[64], path[64], rec[64];
+    uint64_t       first;
+    int            n;
+
+    (void)state;
+    snprintf(prefix, sizeof prefix, "%s/again-", folder);
+    snprintf(path, sizeof path, "%s/again-1", folder);
+    snprintf(rec, sizeof rec, "%s/again-1.rec", folder);
+    setenv("TUTTI_TRACE_FILE", prefix, 1);
+    tti_dump_begin_anew();
+    assert_true(is_dumped(place.index, path));
+    first = saved_for(rec);
+    assert_false(is_dumped(place.index, NULL)); /* it has failed of the same */
+    assert_false(is_dumped(other.index, NULL));
+    assert_int_equal(saved_for(rec), first);
+    for (n = 2; n <= MOST + 1; n++) {
+        tti_recorder_drop_group(&place);
+        place = add_group("after", 2, NULL);
+        snprintf(path, sizeof path, "%s/again-1.%d", folder, n);
+        snprintf(rec, sizeof rec, "%s/again-1.%d.rec", folder, n);
+        assert_int_equal(is_dumped(place.index, n <= MOST ? path : NULL), n <= MOST);
+        if (n <= MOST)
+            assert_true(saved_for(rec) > first);
+        else
+            assert_int_equal(access(path, F_OK), -1);
+        assert_false(is_dumped(place.index, NULL));
+    }
+    unsetenv("TUTTI_TRACE_FILE");
+    for (n = 1; n <= MOST; n++) {
+        if (n > 1)
+            snprintf(path, sizeof path, "%s/again-1.%d", folder, n);
+        else
+            snprintf(path, sizeof path, "%s/again-1", folder);
+        snprintf(rec, sizeof rec, "%.58s.rec", path);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(unlink(rec), 0);
+    }
+    tti_recorder_drop_group(&place);
+    tti_recorder_drop_group(&other);
+}
+
+/* A pipe in the place of a dump is refused, at once, whether somebody reads it or not. */
+static void pipes_hold_nobody(void **state)
+{
+    tti_ring_place place = add_group("piped", 2, NULL);
+    char           prefix[64], path[64], got;
+    int            reader = -1, i;
+
+    (void)state;
+    snprintf(prefix, sizeof prefix, "%s/pipe-", folder);
+    snprintf(path, sizeof path, "%s/pipe-1", folder);
+    setenv("TUTTI_TRACE_FILE", prefix, 1);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(60); /* who opens it and waits never comes back */
+    for (i = 0; i < 2; i++) {
+        tti_dump_begin_anew();
+        assert_false(is_dumped(place.index, NULL));
+        assert_int_equal(tutti_recorder_dump(path), TUTTI_E_IO);
+        assert_non_null(strstr(tutti_last_error(), "is no regular file"));
+        if (reader < 0)
+            reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        assert_true(reader >= 0);
+    }
+    alarm(0);
+    assert_true(read(reader, &got, 1) <= 0);
+    close(reader);
+    unsetenv("TUTTI_TRACE_FILE");
+    assert_int_equal(unlink(path), 0);
+    tti_recorder_drop_group(&place);
+}
+
 static int begin_ring(void **state)
 {
     (void)state;
@@ -932,6 +1030,7 @@ int main(void)
         cmocka_unit_test(json_has_the_known_form), cmocka_unit_test(damage_is_found_or_harmless),
         cmocka_unit_test(fork_forgets), cmocka_unit_test(files_have_their_time), cmocka_unit_test(older_files_are_read),
         cmocka_unit_test(own_dump), cmocka_unit_test(a_failure_is_in_its_dump), cmocka_unit_test(json_alone_is_a_dump),
+        cmocka_unit_test(who_goes_on_is_dumped_again), cmocka_unit_test(pipes_hold_nobody),
         cmocka_unit_test(names_run_out),
     };
     int failed;

@@ -202,6 +202,32 @@ tti_ring_place tti_recorder_add_group(const tti_group_facts *facts)
     return place;
 }
 
+uint64_t tti_recorder_n_made(void)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&tables_lock);
+    n = n_made;
+    pthread_mutex_unlock(&tables_lock);
+    return n;
+}
+
+uint64_t tti_recorder_made_of(uint64_t id)
+{
+    const tti_ring            *ring = tti_ring_now();
+    const tutti_recorder_slot *slot = ring != NULL && id != 0 ? tti_record_slot(ring, id) : NULL;
+    const bool                 is_there = slot != NULL && tti_word_get(&slot->id) == id;
+    const uint64_t             index = is_there ? tti_word_get(&slot->call) >> 32 & 0xffff : TTI_RECORDED_GROUPS;
+    uint64_t                   made;
+
+    if (index >= TTI_RECORDED_GROUPS)
+        return tti_recorder_n_made();
+    pthread_mutex_lock(&tables_lock);
+    made = tti_word_peek(&ring->groups[index].made);
+    pthread_mutex_unlock(&tables_lock);
+    return made;
+}
+
 static void set_flags(tutti_recorder_group_slot *slot, uint32_t flags)
 {
     turn_begin(slot);

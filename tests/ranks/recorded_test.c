@@ -325,6 +325,40 @@ static void a_time_out_is_dumped(tt_ctx *t)
     tutti_destroy_process_group(NULL);
 }
 
+/* One dies, the others go on, and then another one does not come: that is a failure of its own, with a dump beside the first. */
+static void a_failure_after_a_shrink_is_dumped(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *left = NULL;
+    char               prefix[256], first[280], second[280];
+    float              x = 1;
+
+    snprintf(prefix, sizeof prefix, "%s/again_rank_", t->dir);
+    snprintf(first, sizeof first, "recorder: '%s%d'", prefix, t->rank);
+    snprintf(second, sizeof second, "recorder: '%s%d.2'", prefix, t->rank);
+    setenv("TUTTI_TRACE_FILE", prefix, 1);
+    opts.init_method = t->init_method;
+    opts.timeout_ms = t->limit_ms;
+    OK(tutti_init_process_group(&opts));
+    OK(tutti_barrier(NULL));
+    tt_post(t, HERE);
+    tt_await(t, HERE, (uint32_t)t->size);
+    if (t->rank == 2)
+        tt_die();
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), first));
+    OK(tutti_shrink_group(NULL, 0, NULL, 0, NULL, &left));
+    OK(tutti_barrier(NULL));
+    OK(tutti_set_timeout(NULL, 700));
+    if (t->rank == 0) {
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
+        assert_non_null(strstr(tutti_last_error(), second));
+        tt_post(t, READ);
+    }
+    tt_await(t, READ, 1);
+    tutti_destroy_process_group(NULL);
+}
+
 /* ---- stragglers ---- */
 
 enum { CALLS = 150, LATE_MS = 8, LATE_MAX_MS = 64 };
@@ -410,6 +444,7 @@ int main(void)
         TT_TEST(everything_is_recorded, .ranks = 4, .hosts = 2, .limit_ms = 40000),
         TT_TEST(the_killed_are_read, .ranks = 3, .dies = 1),
         TT_TEST(a_time_out_is_dumped, .init = TT_INIT_NONE),
+        TT_TEST(a_failure_after_a_shrink_is_dumped, .ranks = 3, .init = TT_INIT_NONE, .dies = 2),
         TT_TEST(who_comes_last_is_named, .ranks = 3, .limit_ms = 60000),
         TT_TEST(none_is_wanted, .init = TT_INIT_NONE),
     };
