@@ -99,7 +99,8 @@ enum {
  * its own, so that nothing an excluded rank still does can reach it. Members keep their order and are
  * numbered anew. A world becomes a world: NULL means it where it meant the old one, and its ranks are the
  * global ones from now on (tutti_get_former_rank() tells the old). A subgroup stays a group of its world:
- * global ranks are as before. On failure group is there still, and the call may be repeated.
+ * global ranks are as before. On failure group is there still, and the call may be repeated. Who goes on without a list says in its
+ * log who is left out although it may live. With a list, where a member that is to stay refuses to begin, the others return at once.
  *
  * The survivor with the lowest rank serves a store for the new group. Where the store that the world was found with is
  * alive (`tutti run` serves it), it stays what it was. Where it is dead, because rank 0 served it, handles on it lead to
@@ -121,6 +122,7 @@ enum {
  *                                under way; or the caller is a callback or a hook that group waits for
  *           TUTTI_E_PEER         one that was to stay is gone; or too few are left. The text says which
  *           TUTTI_E_MISMATCH     the members passed different lists
+ *           TUTTI_E_REMOTE       with a list: a member that was to stay has refused; the text has its reason
  *           TUTTI_E_TIMEOUT      a member that was to stay did not come; the text names it
  *           TUTTI_E_UNSUPPORTED  no list, and the members cannot talk to each other without a store, because of the
  *                                backend, or because TUTTI_PORT_RANGE has fewer than 4 ports for each rank

@@ -147,6 +147,7 @@ struct tutti_group {
     tti_served              *served;        /* of a carrier that is no world: what serves its store, if this process does; NULL.
                                                Of a world: of those that were destroyed. successor.c */
     struct tti_bulletin     *bulletin;      /* of a world: what the launcher says of its ranks; NULL: nothing. blame.c */
+    bool                     refuses;       /* regroup/refused.c: its members were told that this one does not shrink it */
     bool                     renumbered;    /* whose ranks are other ones than the launcher counts */
     bool                     root_is_partial; /* of a world: a subgroup has led root to a store that the others do not know */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */

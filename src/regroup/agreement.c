@@ -130,8 +130,7 @@ void tti_agree_build(tti_agreement *a, uint64_t ballot)
     a->task = TTI_AGREE_BUILD;
 }
 
-/* Whether rank was seen to run not long ago, although it says nothing. */
-static bool is_alive(const tti_agreement *a, int rank)
+bool tti_agree_is_alive(const tti_agreement *a, int rank)
 {
     return a->members[rank].alive_ns != 0 && a->now_ns - a->members[rank].alive_ns < tti_agree_silence_ns(a);
 }
@@ -145,7 +144,7 @@ bool tti_agree_is_over(const tti_agreement *a)
     if (a->now_ns - a->since_ns >= a->config.patience_ns)
         return true;
     for (r = 0; r < a->n; r++)
-        if (a->members[r].asked && !a->members[r].answered && a->members[r].present && is_alive(a, r))
+        if (a->members[r].asked && !a->members[r].answered && a->members[r].present && tti_agree_is_alive(a, r))
             return false;
     return true;
 }
@@ -173,10 +172,10 @@ static int find_leader(const tti_agreement *a)
  * a side of a partition finds several that say nothing. */
 static void watch_leader(tti_agreement *a, int leader)
 {
-    const bool    is_slow = a->members[leader].present && is_alive(a, leader);
+    const bool    is_slow = a->members[leader].present && tti_agree_is_alive(a, leader);
     const int64_t patience_ns = a->members[leader].present && !is_slow ? tti_agree_silence_ns(a) : a->config.patience_ns;
     const int64_t grace_ns = patience_ns < TTI_AGREE_GRACE_NS ? patience_ns : TTI_AGREE_GRACE_NS;
-    const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up && !is_alive(a, leader);
+    const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up && !tti_agree_is_alive(a, leader);
 
     if (a->task == TTI_AGREE_BUILD)
         a->heard_ns = a->now_ns; /* who builds listens to nobody */
@@ -396,6 +395,12 @@ void tti_agreement_silent(tti_agreement *a, int rank)
     member->silent = true;
     tti_agree_lose(a, rank);
     go_on(a);
+}
+
+void tti_agreement_refused(tti_agreement *a, const char *words)
+{
+    if (!a->decided && a->task == TTI_AGREE_WAIT)
+        tti_agree_refuse(a, TUTTI_E_REMOTE, words);
 }
 
 /* This one was stopped, or held up: in that time nobody could be heard. */

@@ -30,6 +30,8 @@ typedef struct tti_agreement_config {
     tutti_status (*open)(void *ctx, const bool *chosen, char place_out[TTI_AGREE_PLACE_MAX]);
     /* Copy a message for a member; may be lost if the member is. */
     void (*send)(void *ctx, int to, const void *message, size_t bytes);
+    /* Optional; for words. Whether a member is known to have left the group, and not to have died. */
+    bool (*has_left)(void *ctx, int rank);
 } tti_agreement_config;
 
 /** What the driver has to do. */
@@ -56,6 +58,8 @@ void tti_agreement_absent(tti_agreement *a, int rank);
 void tti_agreement_gone(tti_agreement *a, int rank);
 /** Rank's process runs, as others know: it may be slow, but is not silent. To be said again and again. */
 void tti_agreement_alive(tti_agreement *a, int rank);
+/** A member that is to stay has refused, as words say: it never comes. Nothing once it is decided, or being built. */
+void tti_agreement_refused(tti_agreement *a, const char *words);
 /** Nothing has come from rank for too long, as those who watch it know: until it is said to be alive again it is not waited for.
  * Those that have no list go on without it; with one nobody can. */
 void tti_agreement_silent(tti_agreement *a, int rank);

@@ -144,6 +144,8 @@ void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words);
  * nor will be; and the build tears down what was built for it: so that vote is forgotten, or it might be taken up again. */
 void tti_agree_build(tti_agreement *a, uint64_t ballot);
 bool tti_agree_eligible(const tti_agreement *a, int rank);
+/** Whether rank was seen to run not long ago, although it says nothing. */
+bool tti_agree_is_alive(const tti_agreement *a, int rank);
 /** Whether nothing is expected of a member, now or ever. */
 static inline bool tti_agree_is_away(const tti_agree_member *member)
 {

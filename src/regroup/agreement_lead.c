@@ -15,7 +15,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { NAMED_MAX = 8, LIST_MAX = 128 };
+enum { NAMED_MAX = 8, LIST_MAX = 96, ABSENCE_MAX = TTI_AGREE_WORDS_MAX - 180 };
 
 #define YIELD_NS (100 * TTI_MS)
 
@@ -292,15 +292,57 @@ static bool refuse_difference(tti_agreement *a)
     return true;
 }
 
+/* "3, 5": those that are not with this member, and are known to have left the group, or else to run. How many. */
+static int list_living(const tti_agreement *a, const bool *with, bool left, char out[LIST_MAX])
+{
+    size_t used = 0;
+    int    r, n = 0;
+
+    out[0] = '\0';
+    for (r = 0; r < a->n; r++) {
+        const bool has_left = a->config.has_left != NULL && a->config.has_left(a->config.ctx, r);
+
+        if (with[r] || has_left != left || (!left && (a->members[r].gone || a->members[r].silent || !tti_agree_is_alive(a, r))))
+            continue;
+        if (n++ < NAMED_MAX)
+            used += (size_t)snprintf(out + used, LIST_MAX - used, "%s%d", n > 1 ? ", " : "", r);
+    }
+    if (n > NAMED_MAX)
+        snprintf(out + used, LIST_MAX - used, ", ...");
+    return n;
+}
+
+/* Why so few are here, and what helps. Where one of the others is known to live, to go on as a minority is no advice: there would
+ * be two worlds. */
+static void word_absence(const tti_agreement *a, const bool *with, char *out, size_t bytes)
+{
+    char list[LIST_MAX];
+    int  n = list_living(a, with, true, list);
+
+    if (n > 0) {
+        snprintf(out, bytes, "rank%s %s left the group before this call: %s gone on without, or ended\n"
+                 "  next: let this process end, or destroy its groups and call tutti_join_group() while they call tutti_grow_group(); "
+                 "a longer time-out waits longer", n == 1 ? "" : "s", list, n == 1 ? "it has" : "they have");
+        return;
+    }
+    n = list_living(a, with, false, list);
+    if (n > 0)
+        snprintf(out, bytes, "rank%s %s live%s, and did not come: the others may have gone on without, so these may not\n"
+                 "  next: check that all that are left call it; a longer time-out waits longer for who is late",
+                 n == 1 ? "" : "s", list, n == 1 ? "s" : "");
+    else
+        snprintf(out, bytes, "the others may have gone on without, so these may not\n"
+                 "  next: if they have not, pass TUTTI_SHRINK_MINORITY on all that are here");
+}
+
 static void refuse_minority(tti_agreement *a, const bool *with)
 {
-    char      words[TTI_AGREE_WORDS_MAX];
+    char      words[TTI_AGREE_WORDS_MAX], absence[ABSENCE_MAX];
     const int n = count(with, a->n);
 
-    snprintf(words, sizeof words,
-             "%.150s: only %d of the last %d members %s here: %s the others may have gone on without, so these may not\n"
-             "  next: if they have not, pass TUTTI_SHRINK_MINORITY on all that are here", a->config.what, n, a->n,
-             n == 1 ? "is" : "are", 2 * n == a->n ? "exactly half, without rank 0:" : "fewer than half:");
+    word_absence(a, with, absence, sizeof absence);
+    snprintf(words, sizeof words, "%.80s: only %d of the last %d members %s here, %s: %s", a->config.what, n, a->n, n == 1 ? "is" : "are",
+             2 * n == a->n ? "exactly half, without rank 0" : "fewer than half", absence);
     tti_agree_refuse(a, TUTTI_E_PEER, words);
 }
 

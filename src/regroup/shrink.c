@@ -8,9 +8,12 @@
  *         themselves, and have a store again (survivors.c). Only when all of them have it the old one is
  *         destroyed, with the groups that use its connections. Over backends that cannot talk any more when a
  *         group is finished they meet in the old store, with a list (by_store.c).
+ * Refuses Who cannot even begin tells the others where there is a list, as they would wait for it (refused.c). Without one they go on
+ *         without who does not come.
  * Fails   The old group stays as it is, unless its works were to be aborted; the survivors may try
  *         again, and exclude more.
  * Source  torch.distributed.shrink_group; agreeing without a list is ours. */
+#include "regroup/refused.h"
 #include "regroup/successor.h"
 
 #include <stdlib.h>
@@ -108,15 +111,11 @@ static tutti_status replace(tutti_group *old, const bool *excluded, unsigned fla
     const bool   minority = (flags & TUTTI_SHRINK_MINORITY) != 0;
     tutti_group *group = NULL;
     int         *former = NULL;
-    tutti_status st = TUTTI_OK;
+    tutti_status st;
 
-    if ((flags & TUTTI_SHRINK_ABORT) != 0)
-        tti_group_close_all(old);
-    else
-        st = check_idle(old);
-    if (st == TUTTI_OK)
-        st = tti_survivors_can(old) ? tti_survivors_agree(old, excluded, minority, opts, &group, &former)
-                                    : tti_survivors_by_store(old, excluded, opts, &group, &former);
+    tti_refused_take_back(old);
+    st = tti_survivors_can(old) ? tti_survivors_agree(old, excluded, minority, opts, &group, &former)
+                                : tti_survivors_by_store(old, excluded, opts, &group, &former);
     if (st != TUTTI_OK)
         return st;
     group->timed = old->timed || opts->enable_timing;
@@ -151,8 +150,14 @@ static tutti_status shrink(const int *excluded, int n, tutti_group *group, unsig
     }
     if (st == TUTTI_OK)
         st = read_list(old, excluded, n, &marks);
+    if (st == TUTTI_OK && (flags & TUTTI_SHRINK_ABORT) != 0)
+        tti_group_close_all(old);
+    else if (st == TUTTI_OK)
+        st = check_idle(old);
     if (st == TUTTI_OK)
         st = replace(old, marks, flags, &known, group_out);
+    else if (old != NULL && excluded != NULL)
+        tti_refused_tell(old, st);
     free(marks);
     return st;
 }

@@ -17,6 +17,7 @@
  *                     that build ask the watch threads of the old group while they wait (base/doubt.h), and fail when one
  *                     of the chosen has been silent for four heartbeats; the agreement hears of it, too, and goes on without
  *                     it. Whoever shrinks waits for a silent one that long, and no longer, wherever it fell silent.
+ *             refused With a list one that is to stay may refuse to come, and leaves word of that in the old store (refused.c).
  * True    Agreement and assembly belong to one thread at a time: the caller's, or, while the leader builds, its watcher's,
  *         between whose start and join the caller does not touch them, but for reading the place and the chosen of what it
  *         builds: nothing is written there until it says that it has built. What the watcher does to the store is meant
@@ -34,10 +35,11 @@
 #include "base/log.h"
 #include "regroup/agreement.h"
 #include "regroup/assembly.h"
+#include "regroup/refused.h"
 #include "store/store.h"
 #include <tutti/private.h>
 
-enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160, PART_TEXT_MAX = 20 };
+enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160, PART_TEXT_MAX = 20, NAMED_MAX = 3 };
 
 #define BUILD_NS (30 * TTI_SECOND)
 #define PATIENCE_NS (60 * TTI_SECOND)
@@ -50,11 +52,13 @@ enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160, PART_TEXT_MAX = 20 };
 typedef struct council {
     tutti_group               *old;
     const tutti_group_options *opts;
+    const bool                *listed; /* [old->size] the caller's list; NULL: none */
     tti_port                  *port;
     tti_mesh                  *mesh;
     int                       *ranks; /* [old->size] in the mesh */
     int                       *left;  /* [old->size] who is chosen */
     int64_t                    timeout_ms;
+    int64_t                    began_ns;
     int64_t                    deadline_ns;
     int64_t                    patience_ns;
     tti_agreement             *agreement;
@@ -62,6 +66,7 @@ typedef struct council {
     tutti_store               *served;    /* on the leader: the store of the latest attempt, with its server */
     tutti_store               *store;     /* where this attempt meets */
     tutti_group               *group;     /* what was built last */
+    tti_refused               *refused;   /* with a list: who looks for members that do not come */
     bool                       led;       /* this member led that, and served */
     bool                       in_vain;   /* what is being built: one of those that it needs is silent */
     tti_thread                 watcher;
@@ -101,6 +106,13 @@ static void is_absent(void *ctx, int rank)
 static void is_gone(void *ctx, int rank)
 {
     tti_agreement_gone(((council *)ctx)->agreement, rank);
+}
+
+static bool has_left(void *ctx, int rank)
+{
+    const council *c = ctx;
+
+    return tti_mesh_has_left(c->mesh, c->ranks[rank]);
 }
 
 static void hear(void *ctx, int rank, const void *message, size_t bytes)
@@ -395,6 +407,30 @@ static void keep_serving(council *c)
     c->group->served = served;
 }
 
+/* Who lives, and is in nothing any more with those that go on: a program that loses one so is to hear it. */
+static void warn_of_the_left_out(const council *c)
+{
+    const bool       *chosen = tti_agreement_chosen(c->agreement);
+    const tti_health *health = tti_mesh_health(c->mesh);
+    const double      waited_s = (double)(tti_port_now(c->port) - c->began_ns) / (double)TTI_SECOND;
+    char              list[NAMED_MAX * SILENT_TEXT_MAX] = "", how[TTI_HEALTH_TEXT_MAX];
+    size_t            used = 0;
+    int               n = 0, r;
+
+    for (r = 0; r < c->old->size; r++) {
+        if (chosen[r] || tti_health_of(health, c->ranks[r]).life >= TTI_LIFE_DEAD || n++ >= NAMED_MAX)
+            continue;
+        tti_health_describe(health, c->ranks[r], how);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%srank %d (%.150s), which %.200s", n > 1 ? "; " : "", r,
+                                 tti_mesh_whereabouts(c->mesh, c->ranks[r]), how[0] != '\0' ? how : "lives and did not come");
+    }
+    if (n > 0)
+        tti_log(TTI_LOG_WARN,
+                "group '%s' goes on without %d of its members that may live: %s%s; this call has waited for %.1f s: a longer time-out "
+                "waits longer. Who is left out comes in again by tutti_join_group() only",
+                c->old->name, n, list, n > NAMED_MAX ? "; and more" : "", waited_s);
+}
+
 static tutti_status council_open(council *c, const bool *excluded, bool minority, const char *what)
 {
     const int64_t            now_ns = tti_port_now(c->port);
@@ -404,9 +440,10 @@ static tutti_status council_open(council *c, const bool *excluded, bool minority
                                         .minority = minority, .what = what, .now_ns = now_ns,
                                         .deadline_ns = c->deadline_ns, .ctx = c, .open = open_place,
                                         .patience_ns = third_ns < PATIENCE_NS ? third_ns : PATIENCE_NS,
-                                        .send = send_message };
+                                        .send = send_message, .has_left = has_left };
     tutti_status             st;
 
+    c->began_ns = now_ns;
     c->patience_ns = config.patience_ns;
     st = tti_assembly_open(c->mesh, c->ranks, c->old->size, c->old->rank,
                            tti_fnv(TTI_FNV_BEGIN, c->old->name, strlen(c->old->name)),
@@ -458,11 +495,15 @@ static tutti_status hold(council *c)
     tti_agreement_task task;
     tutti_status       st;
 
+    if (c->listed != NULL)
+        c->refused = tti_refused_begin(c->old, c->listed);
     while ((task = tti_agreement_now(c->agreement)) <= TTI_AGREE_BUILD) {
         if (task == TTI_AGREE_BUILD)
             build_and_tell(c);
         else
             turn(c);
+        if (tti_refused_found(c->refused, &words))
+            tti_agreement_refused(c->agreement, words);
     }
     tti_assembly_flush(c->assembly, last_words_until(c));
     if (task == TTI_AGREE_DONE)
@@ -473,6 +514,7 @@ static tutti_status hold(council *c)
 
 static void council_close(council *c)
 {
+    tti_refused_end(c->refused);
     tti_assembly_close(c->assembly);
     tti_agreement_free(c->agreement);
     tutti_store_close(c->store);
@@ -506,7 +548,7 @@ bool tti_survivors_can(const tutti_group *old)
 tutti_status tti_survivors_agree(tutti_group *old, const bool *excluded, bool minority, const tutti_group_options *opts,
                                  tutti_group **group_out, int **former_out)
 {
-    council      c = { .old = old, .opts = opts, .port = old->runner->port, .mesh = tti_native_mesh(old->backend),
+    council      c = { .old = old, .opts = opts, .listed = excluded, .port = old->runner->port, .mesh = tti_native_mesh(old->backend),
                        .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : old->timeout_ms };
     char         what[TTI_GROUP_NAME_MAX + 32];
     tutti_status st = find_members(&c);
@@ -518,6 +560,8 @@ tutti_status tti_survivors_agree(tutti_group *old, const bool *excluded, bool mi
     if (st == TUTTI_OK)
         st = hold(&c);
     if (st == TUTTI_OK) {
+        if (excluded == NULL)
+            warn_of_the_left_out(&c);
         rehost(&c);
         keep_serving(&c);
         *group_out = c.group;

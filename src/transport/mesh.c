@@ -676,6 +676,15 @@ static bool has_ended(const tti_mesh *mesh, const tti_member *member)
     return member->heap != NULL && mesh->port->ops->poll(mesh->port, &poll, 1, 0) != 0;
 }
 
+/* Of this host its own memory tells, before the watch threads do. */
+bool tti_mesh_has_left(const tti_mesh *mesh, int rank)
+{
+    const tti_member *member = &mesh->members[rank];
+
+    return rank != mesh->rank && ((member->heap != NULL && atomic_load(&tti_heap_head_of(member->heap)->closed) != 0) ||
+                                  tti_health_of(mesh->health, rank).life == TTI_LIFE_LEFT);
+}
+
 bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
 {
     const tti_member *member = &mesh->members[rank];

@@ -92,6 +92,8 @@ tutti_status tti_mesh_alive(tti_mesh *mesh, int rank);
 
 /** The same without touching the last error: false, and the words, when it is gone. */
 bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes);
+/** Whether it is known to have left, and not to have died. */
+bool tti_mesh_has_left(const tti_mesh *mesh, int rank);
 
 /** Where the members of a world can reach each other when there is no store any more: a door of their own, which stays
  * open as long as the mesh. Nobody sits behind it until somebody does (regroup/assembly.c): whoever comes before waits in

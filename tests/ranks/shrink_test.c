@@ -319,6 +319,43 @@ static void a_second_attempt(tt_ctx *t)
     expect_sum(world, t->rank, 2);
 }
 
+/* One that is to stay has operations under way and is refused: the others are told why, and need not wait for it. Later it comes. */
+static void a_refusal_is_told(tt_ctx *t)
+{
+    enum { LONG_MS = 30000 };
+    const int64_t       began_ms = now_ms();
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    tutti_work         *work = NULL;
+    int32_t             x = 5;
+
+    all_have_begun(t);
+    if (t->rank == VICTIM)
+        return;
+    opts.timeout_ms = LONG_MS;
+    if (t->rank == 3) {
+        must(tutti_irecv(TUTTI_SPAN(&x, 1), 0, 9, t->group, &work));
+        assert_int_equal(tutti_shrink_group((const int[]){ VICTIM }, 1, t->group, 0, &opts, &world), TUTTI_E_STATE);
+        assert_true(said("operations are under way"));
+        tt_await(t, SHRUNK, 2);
+        must(tutti_work_wait(work));
+        tutti_work_free(work);
+    } else {
+        assert_int_equal(tutti_shrink_group((const int[]){ VICTIM }, 1, t->group, 0, &opts, &world), TUTTI_E_REMOTE);
+        if (!said("rank 3, which is to stay, refuses it") || !said("operations are under way"))
+            fail_msg("%s", tutti_last_error());
+        assert_in_range(now_ms() - began_ms, 0, LONG_MS / 2);
+        tt_post(t, SHRUNK);
+        if (t->rank == 0)
+            must(tutti_send(TUTTI_SPAN(&x, 1), 3, 9, t->group));
+    }
+    tt_post(t, MADE); /* nobody calls it again before all have read what was refused */
+    tt_await(t, MADE, 3);
+    world = shrink(t->group, VICTIM, TUTTI_SHRINK_DEFAULT);
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, t->rank, 5);
+}
+
 /* One that is to stay does not come: the call is back within its time and 100 ms. A machine that gives its cores to others is late
  * now and then, a late call each time. */
 static void a_call_in_time(tt_ctx *t)
@@ -357,6 +394,8 @@ int main(void)
         TT_TEST(timing_goes_on, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(wrong_calls, .transports = "shm,tcp,threads"),
         TT_TEST(a_call_in_time, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(a_refusal_is_told, .ranks = 4, .transports = "shm,tcp,threads"),
+        TT_TEST(a_refusal_is_told, .ranks = 4, .hosts = 2),
         TT_TEST(a_second_attempt, .ranks = 4, .transports = "shm,tcp"),
     };
 
