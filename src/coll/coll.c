@@ -46,6 +46,7 @@ struct tti_coll {
     tti_join          mine;   /* as it was announced */
     bool              joined; /* has met the others; of the calls' thread, like failed */
     bool              alone;  /* of one in a larger world, and has not yet looked whether others think so too */
+    bool              named;  /* the watch knows what the group is called */
     int               held;   /* the recorder of the next member of this host; -1: it is not held here */
     bool              begun;  /* the latest call has been entered, but not done */
     uintptr_t         caller; /* the thread that made it */
@@ -220,6 +221,9 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
     coll->joined = config->n_ranks == 1;
     st = tti_team_init(&coll->team, config);
     if (st == TUTTI_OK)
+        tti_health_name_group(tti_mesh_health(config->mesh), config->group_id, config->name);
+    coll->named = st == TUTTI_OK;
+    if (st == TUTTI_OK)
         st = tti_choice_read(&coll->choice);
     if (st == TUTTI_OK)
         note_caller(coll);
@@ -247,6 +251,8 @@ void tti_coll_close(tti_coll *coll)
     if (coll == NULL)
         return;
     tti_recorder_let_go(coll->held);
+    if (coll->named)
+        tti_health_forget_group(tti_mesh_health(coll->team.mesh), coll->team.group_id);
     if (compares_messages(coll)) /* before the board moves, or goes */
         (void)tti_messenger_compare(coll->team.messenger, coll->team.group_id, NULL);
     tti_host_channel_close(coll->host);

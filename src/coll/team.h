@@ -93,7 +93,8 @@ static inline void tti_team_publish(const tti_team *team, const tti_call_note *n
 {
     tti_call_publish(team->board, note);
     if (team->deed != NULL)
-        atomic_store_explicit(team->deed, tti_deed_of((unsigned)(note->what & 0xff), note->seq), memory_order_relaxed);
+        atomic_store_explicit(team->deed, tti_deed_of((unsigned)(note->what & 0xff), team->group_id, note->seq),
+                              memory_order_relaxed);
 }
 
 /** As tti_call_describe(), the root in numbers of the world. note is of a call of the whole group. */

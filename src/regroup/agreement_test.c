@@ -49,6 +49,7 @@ typedef struct world {
     unsigned longest_ms; /* of a build */
     bool     is_patient; /* builds wait for who is stopped */
     bool     silent[N_MAX]; /* as all know that watch */
+    bool     has_left[N_MAX]; /* the same: it did not die */
     bool     is_there[N_MAX][N_MAX]; /* a connection from .. to */
     bool     told_gone[N_MAX][N_MAX];
     letter  *first[N_MAX][N_MAX];
@@ -84,6 +85,11 @@ static void send_letter(void *ctx, int to, const void *message, size_t bytes)
     *at = l;
 }
 
+static bool has_left(void *ctx, int rank)
+{
+    return ((const member *)ctx)->w->has_left[rank];
+}
+
 static void drop_letters(world *w, int from, int to)
 {
     letter *l;
@@ -108,7 +114,7 @@ static void begin_with(world *w, int n, uint64_t seed, const bool *excluded, boo
         const tti_agreement_config config = { .n = n, .rank = r, .excluded = excluded, .minority = minority, .what = "test",
                                               .now_ns = w->now, .deadline_ns = w->now + LIMIT_S * TTI_SECOND,
                                               .patience_ns = patience_s * TTI_SECOND, .ctx = &w->m[r], .open = open_place,
-                                              .send = send_letter };
+                                              .send = send_letter, .has_left = has_left };
 
         w->m[r].w = w;
         w->m[r].rank = r;
@@ -735,6 +741,70 @@ static void a_minority_may_if_it_is_told(void **state)
     end(&w);
 }
 
+/* What helps where too few are here: to go on as a minority only where none of the others is known to live. */
+static void a_minority_is_advised_of_the_dead_only(void **state)
+{
+    const char *words;
+    world       w;
+    int         r, has_left;
+
+    (void)state;
+    for (has_left = 0; has_left < 2; has_left++) {
+        begin(&w, 5, 1, NULL, false);
+        for (r = 0; r < 3; r++) {
+            die(&w, r);
+            w.has_left[r] = has_left != 0 && r < 2;
+        }
+        run(&w);
+        assert_int_equal(tti_agreement_failure(w.m[3].a, &words), TUTTI_E_PEER);
+        assert_non_null(strstr(words, "only 2 of the last 5 members are here, fewer than half: "));
+        assert_int_equal(strstr(words, "TUTTI_SHRINK_MINORITY") == NULL, has_left);
+        assert_int_equal(strstr(words, "ranks 0, 1 left the group before this call") != NULL, has_left);
+        assert_int_equal(strstr(words, "tutti_join_group()") != NULL, has_left);
+        end(&w);
+    }
+}
+
+/* One that the list leaves has refused: whoever hears of it fails with its reason, and tells the others if it leads. */
+static void a_refusal_ends_it(void **state)
+{
+    const bool  excluded[5] = { true, false, true, false, false };
+    const char *words;
+    world       w;
+    int         r;
+
+    (void)state;
+    begin(&w, 5, 1, excluded, false);
+    w.m[4].stopped = true; /* it is not in the call */
+    for (r = 0; r < 50; r++)
+        step(&w);
+    assert_int_equal(tti_agreement_now(w.m[1].a), TTI_AGREE_WAIT);
+    tti_agreement_refused(w.m[1].a, "rank 4 refuses");
+    assert_int_equal(tti_agreement_failure(w.m[1].a, &words), TUTTI_E_REMOTE);
+    assert_string_equal(words, "rank 4 refuses");
+    for (r = 0; r < 50; r++)
+        step(&w);
+    assert_int_equal(tti_agreement_now(w.m[3].a), TTI_AGREE_FAILED);
+    assert_int_equal(tti_agreement_failure(w.m[3].a, &words), TUTTI_E_REMOTE);
+    assert_string_equal(words, "rank 4 refuses");
+    end(&w);
+}
+
+/* What is decided is not undone by one that was read too late. */
+static void a_late_refusal_changes_nothing(void **state)
+{
+    const bool excluded[5] = { true, false, true, false, false };
+    world      w;
+
+    (void)state;
+    begin(&w, 5, 1, excluded, false);
+    run(&w);
+    tti_agreement_refused(w.m[3].a, "rank 4 refuses");
+    assert_int_equal(tti_agreement_now(w.m[3].a), TTI_AGREE_DONE);
+    assert_int_equal(check_one_list(&w), 3);
+    end(&w);
+}
+
 static void a_list_needs_all_that_it_leaves(void **state)
 {
     const bool  excluded[5] = { true, false, true, true, false };
@@ -1019,7 +1089,8 @@ int main(void)
         cmocka_unit_test(one_list_whatever_happens),
         cmocka_unit_test(a_partition_lets_one_side_go_on),
         cmocka_unit_test(a_partition_at_any_time),
-        cmocka_unit_test(a_minority_may_if_it_is_told),
+        cmocka_unit_test(a_minority_may_if_it_is_told), cmocka_unit_test(a_minority_is_advised_of_the_dead_only),
+        cmocka_unit_test(a_refusal_ends_it), cmocka_unit_test(a_late_refusal_changes_nothing),
         cmocka_unit_test(a_list_needs_all_that_it_leaves),
         cmocka_unit_test(a_death_beside_a_list_ends_the_call_of_all),
         cmocka_unit_test(noise_is_ignored),

@@ -705,7 +705,7 @@ bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
         return true;
     }
     snprintf(words_out, bytes, "rank %d (%s) %s", rank, member->where,
-             tti_report_words(&report, tti_port_now(mesh->port), how));
+             tti_report_words(mesh->health, &report, tti_port_now(mesh->port), how));
     return false;
 }
 

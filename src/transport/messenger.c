@@ -231,6 +231,14 @@ static tutti_status take_lanes(tti_messenger *m)
     return TUTTI_OK;
 }
 
+/* Messages of the library's own, which have tags that no program has, are parts of something else. */
+void tti_messenger_note_message(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send)
+{
+    if (m->deed != NULL && parcel->tag >= 0)
+        atomic_store_explicit(m->deed, tti_deed_of(is_send ? TTI_DEED_SEND : TTI_DEED_RECV, channel.group, (uint64_t)(parcel->peer + 1)),
+                              memory_order_relaxed); /* the last of several threads' stands */
+}
+
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
 {
     tti_messenger  *m = calloc(1, sizeof *m);
@@ -243,6 +251,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->port = tti_mesh_port(mesh);
     m->n_ranks = tti_mesh_size(mesh);
     m->bell = tti_mesh_bell(mesh);
+    m->deed = tti_health_deed(tti_mesh_health(mesh));
     m->mailbox.m = m;
     m->mailbox.last_entered = -1;
     m->own_core = tti_mesh_has_own_cores(mesh);

@@ -61,6 +61,9 @@ enum { TTI_WAY_TEXT_MAX = 384 };
  * "" where there is none. */
 const char *tti_messenger_describe(tti_messenger *messenger, int rank, char out[TTI_WAY_TEXT_MAX]);
 
+/** This rank is about to begin a message of the program's, for those that ask what it did last. */
+void tti_messenger_note_message(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel, bool is_send);
+
 /** Begin to send or receive; never blocks. The request is the caller's until tti_request_release(). */
 tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
                                 tti_request **request_out);

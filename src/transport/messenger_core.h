@@ -37,6 +37,7 @@ struct tti_messenger {
     tti_port   *port;
     int         n_ranks;
     bool        own_core; /* every rank of the host can have one: waiting may spin */
+    _Atomic uint64_t *deed; /* where this rank notes what it does; NULL: nobody watches */
     bool        has_near; /* some members are reached through shared memory */
     tti_handle  bell;
     tti_mutex   lock;    /* guards everything below, and requests that have not ended */

@@ -13,7 +13,7 @@
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { VICTIM = 2, BEGUN = TT_MARKS - 1, TIMEOUT_MS = 700 };
+enum { VICTIM = 2, BEGUN = TT_MARKS - 1, ALL_DONE = TT_MARKS - 2, TIMEOUT_MS = 700 };
 
 static int64_t now_ms(void)
 {
@@ -527,6 +527,41 @@ static void a_monitored_barrier_of_all_names_the_dead(tt_ctx *t)
     meet_without_the_dead(t, true);
 }
 
+/* The last thing that the dead did is told with its group, which is another one than that of the call that fails of it; be it a call,
+ * or a message. */
+static void tell_the_last_deed(tt_ctx *t, bool is_message)
+{
+    tutti_group *second = NULL;
+    float        x = 1.0f;
+
+    all_have_begun(t);
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &second), TUTTI_OK);
+    if (is_message && t->rank == 0)
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 3, second, NULL), TUTTI_OK);
+    if (is_message && t->rank == VICTIM)
+        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 0, 3, second), TUTTI_OK);
+    if (!is_message)
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, second), TUTTI_OK);
+    tt_post(t, ALL_DONE);
+    tt_await(t, ALL_DONE, (uint32_t)t->size); /* what was sent is there */
+    if (t->rank == VICTIM)
+        tt_die();
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 5, t->group, NULL), TUTTI_E_PEER);
+    expect_words("rank 2");
+    expect_words(is_message ? "it last began to send to rank 0, in the group called '1'" :
+                              "it last entered all_reduce #1 of the group called '1'");
+}
+
+static void the_last_call_has_its_group(tt_ctx *t)
+{
+    tell_the_last_deed(t, false);
+}
+
+static void the_last_message_is_told(tt_ctx *t)
+{
+    tell_the_last_deed(t, true);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -540,6 +575,8 @@ int main(void)
         TT_TEST(who_loses_the_store_hears_why, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(who_loses_the_store_hears_why, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(those_that_are_left_make_a_group, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(the_last_call_has_its_group, .ranks = 4, .transports = "shm", .dies = VICTIM),
+        TT_TEST(the_last_message_is_told, .ranks = 4, .transports = "shm", .dies = VICTIM),
         TT_TEST(a_monitored_barrier_names_the_dead, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(a_monitored_barrier_of_all_names_the_dead, .ranks = 4, .transports = "shm", .dies = VICTIM),
         TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp"),

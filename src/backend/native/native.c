@@ -269,6 +269,7 @@ static tutti_status native_post(tutti_backend *backend, const tutti_message *mes
 
     if (__builtin_expect(message->device != TUTTI_CPU, 0))
         return tti_native_refuse_message(message);
+    tti_messenger_note_message(nat->messenger, channel_of(nat), &parcel, message->is_send);
     if (tti_messenger_at_once(nat->messenger, channel_of(nat), &parcel, message->is_send)) {
         *request_out = NULL;
         return TUTTI_OK;
@@ -296,6 +297,8 @@ static tutti_status native_post_all(tutti_backend *backend, const tutti_message 
         for (i = 0; i < some; i++)
             posts[i] = (tti_post){ .parcel = parcel_of(nat, &messages[*n_out + i]),
                                    .is_send = messages[*n_out + i].is_send };
+        if (some > 0) /* they begin together: the last of them is as good as any */
+            tti_messenger_note_message(nat->messenger, channel_of(nat), &posts[some - 1].parcel, posts[some - 1].is_send);
         st = tti_messenger_post_all(nat->messenger, channel_of(nat), posts, some, &begun);
         for (i = 0; i < begun; i++)
             requests_out[*n_out + i] =
@@ -327,6 +330,7 @@ static tutti_status native_transfer(tutti_backend *backend, const tutti_message 
     *source_out = -1;
     if (__builtin_expect(message->device != TUTTI_CPU, 0))
         return tti_native_refuse_message(message);
+    tti_messenger_note_message(nat->messenger, channel_of(nat), &parcel, message->is_send);
     st = tti_messenger_transfer(nat->messenger, channel_of(nat), &parcel, message->is_send, &expiry, &peer);
     *source_out = message->is_send ? -1 : message->peer >= 0 ? message->peer : group_rank_of(nat->members, peer);
     return st;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include "transport/health/digest.h"
+#include "transport/health/names.h"
+#include "watch/control.h"
 
 enum { RANKS = 4, BEAT_MS = 1000, TICK_MS = 100 };
 
@@ -486,6 +488,7 @@ static void words_tell_what_is_known(void **state)
     const tti_health_report dead = { .life = TTI_LIFE_DEAD, .since_ns = 1, .cause = { TTI_CAUSE_SIGNAL, 9 } };
     const tti_health_report stopped = { .life = TTI_LIFE_STOPPED, .since_ns = TTI_SECOND };
     const tti_health_report well = { .life = TTI_LIFE_WELL };
+    tti_health_report       did = stopped;
     char                    text[TTI_HEALTH_TEXT_MAX];
 
     (void)state;
@@ -493,6 +496,12 @@ static void words_tell_what_is_known(void **state)
     assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text),
                         "has been stopped by a signal for 3.0 s; kill -CONT lets it go on");
     assert_string_equal(tti_health_words(&well, 4 * TTI_SECOND, text), "");
+    did.deed = tti_deed_of(TUTTI_CALL_ALL_REDUCE, 0x80000007, 12);
+    assert_non_null(strstr(tti_report_words(NULL, &did, 4 * TTI_SECOND, text), "; it last entered all_reduce #12 of a group that is not here"));
+    did.deed = tti_deed_of(TTI_DEED_SEND, 1, 1 + 65535);
+    assert_non_null(strstr(tti_report_words(NULL, &did, 4 * TTI_SECOND, text), "; it last began to send to rank 65535, in a group"));
+    did.deed = tti_deed_of(TTI_DEED_RECV, 1, 0);
+    assert_non_null(strstr(tti_report_words(NULL, &did, 4 * TTI_SECOND, text), "; it last began to receive from any rank, in a group"));
     assert_int_equal(tti_said_cause(tti_said_of(1, TTI_LIFE_DEAD, 0xf0000)).kind, TTI_CAUSE_UNKNOWN); /* no cause there is */
 }
 
@@ -516,12 +525,38 @@ static void impossible_words_count_as_none(void **state)
         tti_book_merge_page(&b.book, other.page);
         report = tti_book_report(&b.book, 1);
         assert_int_equal(report.life, TTI_LIFE_WELL);
-        assert_string_equal(tti_report_words(&report, clock_ns, text), "");
+        assert_string_equal(tti_report_words(NULL, &report, clock_ns, text), "");
         assert_int_equal(tti_book_report(&b.book, 3).life, TTI_LIFE_WELL);
     }
     assert_int_equal(b.changes, 0);
     close_book(&other);
     close_book(&b);
+}
+
+/* Groups of one name, of one short number, and those that are gone. */
+static void groups_have_names(void **state)
+{
+    const unsigned local = tti_deed_group(UINT32_C(0x80000001));
+    tti_deed_names names;
+    char           text[4];
+
+    (void)state;
+    tti_deed_names_init(&names);
+    tti_deed_names_add(&names, 1, "one");
+    tti_deed_names_add(&names, UINT32_C(0x80000001), "local");
+    assert_int_not_equal(local, tti_deed_group(1));
+    assert_true(tti_deed_names_find(&names, local, text, sizeof text));
+    assert_string_equal(text, "loc");
+    tti_deed_names_add(&names, 1 + 0x8000, "new");
+    assert_true(tti_deed_names_find(&names, tti_deed_group(1), text, sizeof text));
+    assert_string_equal(text, "new");
+    tti_deed_names_remove(&names, 1 + 0x8000);
+    assert_true(tti_deed_names_find(&names, tti_deed_group(1), text, sizeof text));
+    assert_string_equal(text, "one");
+    tti_deed_names_remove(&names, 1);
+    tti_deed_names_remove(&names, 1);
+    assert_false(tti_deed_names_find(&names, tti_deed_group(1), text, sizeof text));
+    tti_deed_names_release(&names);
 }
 
 int main(void)
@@ -543,7 +578,7 @@ int main(void)
         cmocka_unit_test(a_host_that_speaks_no_more_is_unreachable),
         cmocka_unit_test(a_claim_that_nobody_renews_is_void),
         cmocka_unit_test(nonsense_is_no_digest),
-        cmocka_unit_test(words_tell_what_is_known),
+        cmocka_unit_test(words_tell_what_is_known), cmocka_unit_test(groups_have_names),
         cmocka_unit_test(impossible_words_count_as_none),
     };
 

@@ -15,7 +15,7 @@
 
 #include "transport/health/book.h"
 
-enum { TTI_DIGEST_VERSION = 1, TTI_DIGEST_HEAD_BYTES = 24, TTI_DIGEST_RECORD_BYTES = 16 };
+enum { TTI_DIGEST_VERSION = 2, TTI_DIGEST_HEAD_BYTES = 24, TTI_DIGEST_RECORD_BYTES = 16 };
 
 typedef enum tti_digest_kind { TTI_DIGEST_BEAT = 1, TTI_DIGEST_GOODBYE = 2, TTI_DIGEST_HANG_UP = 3 } tti_digest_kind;
 

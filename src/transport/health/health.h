@@ -77,16 +77,16 @@ bool tti_health_has_outlived(const tti_health *health, int rank, int64_t stamp_m
  * heartbeats nobody is silent. Costs some system calls. */
 tti_health_report tti_health_now(const tti_health *health, int rank);
 
-enum { TTI_HEALTH_TEXT_MAX = 224 };
+enum { TTI_HEALTH_TEXT_MAX = 288 };
 
-/** How a rank is now, as the end of a sentence about it: "has been stopped by a signal for 3.2 s; it last entered barrier #4";
- * "" of one that is well. */
+/** How a rank is now, as the end of a sentence about it: "has been stopped by a signal for 3.2 s; it last entered barrier #4 of
+ * the group called '0'"; "" of one that is well. */
 const char *tti_health_describe(const tti_health *health, int rank, char out[TTI_HEALTH_TEXT_MAX]);
 
 /** The same of a report, at now_ns of the port's clock, without what the rank did last. */
 const char *tti_health_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX]);
-/** And with that. */
-const char *tti_report_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX]);
+/** And with that; health, which may be NULL, knows what its group is called. */
+const char *tti_report_words(const tti_health *health, const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX]);
 
 /* ---- for the mesh and the connector --------------------------------------------------------------------- */
 
@@ -100,11 +100,33 @@ typedef struct tti_health_page {
 
 /** Where this rank notes what it does, with one store: tti_deed_of(). NULL: nobody watches. */
 _Atomic uint64_t *tti_health_deed(tti_health *health);
-/** Call number seq of that kind, a tutti_call_kind, as one word that is never 0. */
-static inline uint64_t tti_deed_of(unsigned kind, uint64_t seq)
+
+/* A deed, one word that is never 0:
+ *
+ *      63         56 55             40 39                    0
+ *     | kind, and 1 | short of a group | number of the call, or rank of the peer, and 1 (0: any) |
+ *
+ * The kind is a tutti_call_kind, or one of two for messages. Of a group's number as much is there as tells those of one time
+ * apart. */
+enum { TTI_DEED_SEND = 0xf0, TTI_DEED_RECV = 0xf1, TTI_DEED_WHICH_BITS = 40, TTI_DEED_GROUP_BITS = 16 };
+
+/** What a deed has of a group's number: one bit tells whether only its members count it. */
+static inline unsigned tti_deed_group(uint32_t group)
 {
-    return (uint64_t)(kind + 1) << 56 | (seq & ((UINT64_C(1) << 56) - 1));
+    return (group >> 31) << (TTI_DEED_GROUP_BITS - 1) | (group & ((1u << (TTI_DEED_GROUP_BITS - 1)) - 1));
 }
+
+static inline uint64_t tti_deed_of(unsigned kind, uint32_t group, uint64_t which)
+{
+    return (uint64_t)(kind + 1) << 56 | (uint64_t)tti_deed_group(group) << TTI_DEED_WHICH_BITS |
+           (which & ((UINT64_C(1) << TTI_DEED_WHICH_BITS) - 1));
+}
+
+/** This rank has a group of that number and name, until it has it no more. Any thread. */
+void tti_health_name_group(tti_health *health, uint32_t group, const char *name);
+void tti_health_forget_group(tti_health *health, uint32_t group);
+/** What the group of a deed is called here; false: this rank has none of that number. */
+bool tti_health_group_name(const tti_health *health, unsigned short_group, char *out, size_t bytes);
 
 /** Bytes of it: a multiple of 128. */
 size_t tti_health_page_bytes(int n_ranks);

@@ -33,6 +33,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/thread.h"
+#include "transport/health/names.h"
 #include "transport/health/suspects.h"
 #include "transport/health/talk.h"
 
@@ -92,6 +93,7 @@ struct tti_health {
     tti_thread         thread;
     _Atomic bool       closing;
     _Atomic bool       complete; /* tti_health_complete() was called */
+    tti_deed_names    *names;    /* has a lock of its own */
 
     tti_mutex lock; /* guards what follows */
     arrival   arrivals[TALKS_MAX];
@@ -853,7 +855,24 @@ const char *tti_health_describe(const tti_health *h, int rank, char out[TTI_HEAL
     const tti_health_report report = tti_health_now(h, rank);
 
     out[0] = '\0';
-    return h != NULL ? tti_report_words(&report, tti_port_now(h->port), out) : out;
+    return h != NULL ? tti_report_words(h, &report, tti_port_now(h->port), out) : out;
+}
+
+void tti_health_name_group(tti_health *h, uint32_t group, const char *name)
+{
+    if (h != NULL)
+        tti_deed_names_add(h->names, group, name);
+}
+
+void tti_health_forget_group(tti_health *h, uint32_t group)
+{
+    if (h != NULL)
+        tti_deed_names_remove(h->names, group);
+}
+
+bool tti_health_group_name(const tti_health *h, unsigned short_group, char *out, size_t bytes)
+{
+    return h != NULL && tti_deed_names_find(h->names, short_group, out, bytes);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------ */
@@ -869,8 +888,11 @@ static tutti_status copy_lists(tti_health *h, const tti_health_config *config)
     h->reached_ns = calloc(n_ranks, sizeof *h->reached_ns);
     h->is_reached = calloc(n_ranks, sizeof *h->is_reached);
     h->met = calloc(n_ranks, sizeof *h->met);
+    h->names = malloc(sizeof *h->names);
+    if (h->names != NULL)
+        tti_deed_names_init(h->names);
     if (h->members == NULL || h->news_seen == NULL || h->far == NULL || h->reached_ns == NULL || h->is_reached == NULL ||
-        h->met == NULL)
+        h->met == NULL || h->names == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to watch over %d ranks", config->n_ranks);
     memcpy(h->members, config->members, n * sizeof *h->members);
     h->n_members = config->n_members;
@@ -1022,6 +1044,9 @@ void tti_health_close(tti_health *h)
         tti_health_refuse(h->port, h->arrivals[i].stream);
     h->port->ops->close(h->port, h->bell);
     tti_mutex_release(&h->lock);
+    if (h->names != NULL)
+        tti_deed_names_release(h->names);
+    free(h->names);
     tti_book_release(&h->book);
     free(h->members);
     free(h->news_seen);

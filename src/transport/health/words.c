@@ -74,14 +74,35 @@ tutti_status tti_health_read_env(int64_t *heartbeat_ms_out, int64_t *silent_ms_o
     return TUTTI_OK;
 }
 
-const char *tti_report_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX])
+enum { GROUP_TEXT_MAX = 48 };
+
+/* "; it last entered all_reduce #12 of the group called '0'", "; it last began to send to rank 3, in the group called 'pair'". Not
+ * "group '0'": where that stands in words of a failure it is the group that has failed. */
+static void word_deed(const tti_health *health, uint64_t deed, char *out, size_t bytes)
+{
+    const unsigned kind = (unsigned)(deed >> 56) - 1, group = (unsigned)(deed >> TTI_DEED_WHICH_BITS) & ((1u << TTI_DEED_GROUP_BITS) - 1);
+    const uint64_t which = deed & ((UINT64_C(1) << TTI_DEED_WHICH_BITS) - 1);
+    char           name[GROUP_TEXT_MAX], where[GROUP_TEXT_MAX + 24], peer[32] = "any rank";
+
+    if (tti_health_group_name(health, group, name, sizeof name))
+        snprintf(where, sizeof where, "the group called '%s'", name);
+    else
+        snprintf(where, sizeof where, "a group that is not here");
+    if (which != 0)
+        snprintf(peer, sizeof peer, "rank %llu", (unsigned long long)(which - 1));
+    if (kind == TTI_DEED_SEND || kind == TTI_DEED_RECV)
+        snprintf(out, bytes, "; it last began to %s %s, in %s", kind == TTI_DEED_SEND ? "send to" : "receive from", peer, where);
+    else
+        snprintf(out, bytes, "; it last entered %s #%llu of %s", tti_call_kind_name((tutti_call_kind)kind), (unsigned long long)which,
+                 where);
+}
+
+const char *tti_report_words(const tti_health *health, const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX])
 {
     size_t used;
 
     used = strlen(tti_health_words(report, now_ns, out));
     if (used > 0 && report->deed != 0 && report->life != TTI_LIFE_LEFT)
-        snprintf(out + used, TTI_HEALTH_TEXT_MAX - used, "; it last entered %s #%llu",
-                 tti_call_kind_name((tutti_call_kind)((report->deed >> 56) - 1)),
-                 (unsigned long long)(report->deed & ((UINT64_C(1) << 56) - 1)));
+        word_deed(health, report->deed, out + used, TTI_HEALTH_TEXT_MAX - used);
     return out;
 }

@@ -101,7 +101,7 @@ static void look(witness *w)
         const tti_health_report report = tti_book_report(&w->book, r);
 
         TT_MUST((unsigned)report.life <= TTI_LIFE_LEFT);
-        TT_MUST(strlen(tti_report_words(&report, 2 * TTI_SECOND, text)) < sizeof text);
+        TT_MUST(strlen(tti_report_words(NULL, &report, 2 * TTI_SECOND, text)) < sizeof text);
         (void)tti_book_is_lost(&w->book, r);
     }
 }
