@@ -55,21 +55,28 @@ static bool leads_to_rank(const tt_job *job, int fd)
     return getpeername(fd, (struct sockaddr *)&to, &n) == 0 && ntohs(to.sin_port) != job->store_port;
 }
 
-/* How many of them led to ranks. */
-static int on_streams(tt_fault what)
+static bool has_streams(void)
 {
-    int n = 0, fd;
+    int fd;
+
+    for (fd = 3; fd < HANDLES; fd++)
+        if (is_stream(fd) && leads_to_rank(armed.job, fd))
+            return true;
+    return false;
+}
+
+static void on_streams(tt_fault what)
+{
+    int fd;
 
     for (fd = 3; fd < HANDLES; fd++) {
         if (!is_stream(fd))
             continue;
-        n += leads_to_rank(armed.job, fd);
         if (what == F_RESET)
             reset(fd);
         else
             shutdown(fd, SHUT_WR);
     }
-    return n;
 }
 
 static void kill_instead(void)
@@ -99,9 +106,10 @@ static void act(void)
         abort();
     case F_RESET:
     case F_HALF:
-        if (on_streams(armed.page->plan.what) > 0)
-            break;
-        kill_instead(); /* nobody was connected to it: there was nothing to see */
+        if (has_streams())
+            on_streams(armed.page->plan.what);
+        else
+            kill_instead(); /* nobody was connected to it: there was nothing to see */
         break;
     case F_HOLE:
         tt_net_plug(armed.job->switch_fd, tt_host_of_slot(armed.job, armed.slot), false);
@@ -111,13 +119,26 @@ static void act(void)
     }
 }
 
+/* While ranks shrink there are moments in which nobody is connected to it: it happens later then. */
 static void happen(int at)
 {
     if (atomic_exchange(&armed.done, true))
         return;
+    if (tt_is_cut(armed.page) && !has_streams()) {
+        atomic_store(&armed.done, false);
+        return;
+    }
     atomic_store(&armed.page->hit_at, at);
     atomic_store(&armed.page->hit_ns, tti_now_ns());
     act();
+}
+
+/* Whether it is due at a point that is the n-th to be passed, or one behind it. */
+static bool is_due(tt_point at, int64_t passed)
+{
+    if (armed.job == NULL || passed < armed.nth)
+        return false;
+    return passed == armed.nth || (tt_is_cut(armed.page) && at < TT_AT_WAIT && !atomic_load(&armed.done));
 }
 
 static int at_point(tt_point at, tti_handle handle)
@@ -128,7 +149,7 @@ static int at_point(tt_point at, tti_handle handle)
     if ((armed.points & TT_POINT_BIT(at)) == 0)
         return 0;
     passed = atomic_fetch_add(&armed.passed, 1) + 1;
-    if (armed.job != NULL && passed == armed.nth)
+    if (is_due(at, passed))
         happen((int)at);
     return 0;
 }
@@ -164,6 +185,11 @@ int64_t tt_counted(void)
 void tt_act_now(void)
 {
     happen(TT_POINTS);
+}
+
+bool tt_acted(void)
+{
+    return atomic_load(&armed.done);
 }
 
 void tt_act_instead(void)

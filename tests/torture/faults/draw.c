@@ -92,7 +92,7 @@ static tt_fault draw_fault(const tt_job *job, uint64_t dice, int size, const int
     at = (int)(dice % (uint64_t)total);
     for (i = 0; at >= job->faults[i]; i++)
         at -= job->faults[i];
-    if ((i == F_RESET || i == F_HALF) && !has_streams(job, size, slots))
+    if (tt_fault_cuts((tt_fault)i) && !has_streams(job, size, slots))
         return F_KILL;
     if (i == F_HOLE && (!has_streams(job, size, slots) || !may_cut(job, size, slots, victim)))
         return F_KILL;
@@ -165,6 +165,17 @@ static tt_draw next_round(const tt_job *job, int round, int size)
                    .points = draw_points(job, P_ALGORITHM) };
 }
 
+/* Whether a victim has connections to one that stays. */
+static bool goes_abroad(const tt_job *job, int size, const int *slots, const tt_draw *d)
+{
+    int i;
+
+    for (i = 0; i < size; i++)
+        if (i != d->leaves && tt_host_of_slot(job, slots[i]) != tt_host_of_slot(job, slots[d->victim]))
+            return true;
+    return false;
+}
+
 tt_draw tt_draw_round(const tt_job *job, int round, int size, const int *slots)
 {
     const uint64_t seed = tt_dice(job->seed, 100 + (uint64_t)round);
@@ -175,13 +186,13 @@ tt_draw tt_draw_round(const tt_job *job, int round, int size, const int *slots)
     d.when = draw_wanted(job, seed, round, size);
     d.victim = (int)(tt_dice(seed, 2) % (uint64_t)size);
     d.what = draw_fault(job, tt_dice(seed, 3), size, slots, d.victim);
-    if (d.when == P_SHRINK && (d.what == F_RESET || d.what == F_HALF))
-        d.what = F_KILL; /* connections are made anew there, and one that is lost while that lasts is made again */
     d.call = (int)(tt_dice(seed, 4) % (uint64_t)tt_n_calls(d.when));
     d.count = draw_count(tt_dice(seed, 5));
     d.dice = tt_dice(seed, 6);
     d.points = draw_points(job, d.when);
     if (d.when == P_SHRINK)
         d.leaves = (d.victim + 1 + (int)(tt_dice(seed, 7) % (uint64_t)(size - 1))) % size;
+    if (d.when == P_SHRINK && tt_fault_cuts(d.what) && !goes_abroad(job, size, slots, &d))
+        d.what = F_KILL;
     return d;
 }

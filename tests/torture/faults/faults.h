@@ -9,7 +9,8 @@
  *             draw.c     what happens in a round: a function of the job's seed and the round, so that all know
  *             act.c      points are counted, and the fault
  *             calls.c    the calls in which it happens, and whether their results are right
- *             words.c    whom an error names
+ *             words.c    whom an error accuses
+ *             cut.c      connections are lost while ranks shrink, which may do no harm
  *             rank.c     one rank's way through the rounds
  *             net.c      hosts: namespaces around a bridge
  *             job.c      processes, the time they may take, and what became of them
@@ -45,6 +46,8 @@ typedef enum tt_fault { F_KILL, F_STOP, F_EXIT, F_SEGV, F_ABORT, F_RESET, F_HOLE
 typedef enum tt_phase { P_CONNECT, P_HANDSHAKE, P_ALGORITHM, P_P2P, P_TEARDOWN, P_SHRINK, PHASES } tt_phase;
 typedef enum tt_layout { L_SHM, L_TCP, L_TWO_LEVEL, LAYOUTS } tt_layout;
 
+typedef enum tt_verdict { TT_ACCUSES_RIGHT, TT_ACCUSES_NOBODY, TT_ACCUSES_ANOTHER } tt_verdict;
+
 /** What happens in a round. */
 typedef struct tt_draw {
     tt_fault what;
@@ -64,8 +67,9 @@ typedef struct seen {
     int64_t      ended_ns; /* when that call returned */
     int64_t      on_ns;    /* when a sum was right after shrinking; 0: never */
     bool         wrong;    /* a call succeeded with wrong values */
-    bool         named;
+    tt_verdict   verdict;  /* on the words */
     bool         said;     /* the words tell how the silent one is */
+    unsigned     world;    /* bits: the ranks of this round that the world has in which this one went on; 0: it did not */
     char         words[WORDS_MAX];
 } seen;
 
@@ -144,8 +148,25 @@ void    tt_arm(const tt_job *job, round_page *page, int slot, int64_t nth);
 int64_t tt_counted(void);
 /** It has not happened by itself: now. */
 void    tt_act_now(void);
+/** Whether it has happened to this process. */
+bool    tt_acted(void);
 /** It has happened, and nobody was concerned: kill this process. */
 void    tt_act_instead(void);
+
+/* cut.c */
+typedef enum tt_outcome {
+    CUT_FAILED,     /* somebody has an error */
+    CUT_LEFT_OUT,   /* all others have gone on without it */
+    CUT_KEPT,       /* all have gone on with it */
+    CUT_TWO_WORLDS, /* never to be: ranks have gone on in different worlds */
+} tt_outcome;
+
+/** Whether only connections are lost by it. */
+bool       tt_fault_cuts(tt_fault what);
+/** Whether it is connections that the victim loses, while ranks shrink. */
+bool       tt_is_cut(const round_page *page);
+/** What became of that, once all have noted it. */
+tt_outcome tt_cut_outcome(const round_page *page);
 
 /* calls.c */
 typedef struct call_args {
@@ -163,8 +184,8 @@ tutti_status tt_call(tt_phase when, int call, const call_args *args, bool *wrong
 void         tt_wish_algorithms(uint64_t dice, bool every);
 
 /* words.c */
-/** Whether an error's words accuse one of these ranks. */
-bool tt_words_name(const char *words, const bool *guilty, int size);
+/** Whom an error's words accuse, of a world of that size: one or more of the guilty, and nobody else; or not. */
+tt_verdict tt_words_judge(const char *words, const bool *guilty, int size);
 /** Whether they say of somebody that he is silent, and how. */
 bool tt_words_tell_silence(const char *words);
 

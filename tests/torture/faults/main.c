@@ -45,7 +45,7 @@ typedef struct options {
 } options;
 
 typedef struct totals {
-    int64_t injected, hung, broken, late, unnamed, unsaid, wrong, worst_dead_ms;
+    int64_t injected, hung, broken, late, unnamed, accused, unsaid, wrong, kept, left_out, worst_dead_ms;
 } totals;
 
 /* ---- options ---- */
@@ -142,9 +142,14 @@ static bool read_options(int argc, char **argv, options *out)
 
 /* ---- rows ---- */
 
+static bool is_kept(const round_page *p)
+{
+    return tt_is_cut(p) && tt_cut_outcome(p) == CUT_KEPT;
+}
+
 static bool is_gone(const tt_job *job, const round_page *p, int rank)
 {
-    return rank == p->plan.victim || rank == p->plan.leaves ||
+    return (rank == p->plan.victim && !is_kept(p)) || rank == p->plan.leaves ||
            (p->plan.what == F_HOLE &&
             tt_host_of_slot(job, p->slots[rank]) == tt_host_of_slot(job, p->slots[p->plan.victim]));
 }
@@ -153,7 +158,8 @@ static bool is_gone(const tt_job *job, const round_page *p, int rank)
 typedef struct judged {
     int64_t     found_ms; /* until the last one had its error */
     int64_t     on_ms;    /* until the last one had a right sum; -1: none was made */
-    bool        named, said, wrong;
+    bool        unnamed, accused, said, wrong; /* by one of them or more */
+    bool        is_wrong;
     const char *result;
 } judged;
 
@@ -166,8 +172,10 @@ static int64_t allowed_ms(const tt_draw *d)
 
 static judged judge(const tt_job *job, const round_page *p)
 {
+    static const char *const names[] = { "ok", "left-out", "kept" };
     const int64_t hit = atomic_load(&p->hit_ns);
-    judged        j = { .named = true, .said = true, .on_ms = -1 };
+    const bool    is_cut = tt_is_cut(p);
+    judged        j = { .said = true, .on_ms = -1 };
     int           r;
 
     for (r = 0; r < p->size; r++) {
@@ -178,15 +186,21 @@ static judged judge(const tt_job *job, const round_page *p)
             continue;
         j.found_ms = found > j.found_ms ? found : j.found_ms;
         j.on_ms = s->on_ns != 0 && on > j.on_ms ? on : j.on_ms;
-        j.named = j.named && s->named;
+        j.unnamed = j.unnamed || s->verdict == TT_ACCUSES_NOBODY;
+        j.accused = j.accused || s->verdict == TT_ACCUSES_ANOTHER;
         j.said = j.said && s->said;
         j.wrong = j.wrong || s->wrong;
     }
-    j.result = j.wrong                                 ? "wrong-values"
-               : !j.named                              ? "unnamed"
-               : j.found_ms > allowed_ms(&p->plan)     ? "late"
-               : tt_fault_is_silent(p->plan.what) && !j.said ? "unsaid"
-                                                       : "ok";
+    j.result = j.wrong                                            ? "wrong-values"
+               : is_cut && tt_cut_outcome(p) == CUT_TWO_WORLDS    ? "two-worlds"
+               : j.accused                                        ? "accused"
+               : j.unnamed                                        ? "unnamed"
+               : j.found_ms > allowed_ms(&p->plan)                ? "late"
+               : tt_fault_is_silent(p->plan.what) && !j.said      ? "unsaid"
+                                                                  : NULL;
+    j.is_wrong = j.result != NULL;
+    if (!j.is_wrong)
+        j.result = is_cut ? names[tt_cut_outcome(p)] : "ok";
     return j;
 }
 
@@ -199,7 +213,7 @@ static void print_row(FILE *to, const options *o, const tt_job *job, int round, 
                 "\t%s\t%d\t%s\n",
             job->seed, round, o->commit, tt_fault_name(p->plan.what), tt_phase_name(p->plan.when), p->call,
             at < TT_POINTS ? tt_point_name((tt_point)at) : "after", atomic_load(&p->nth), atomic_load(&p->points),
-            tt_layout_name(job->layout), p->size, j->found_ms, j->on_ms, j->named ? "yes" : "no",
+            tt_layout_name(job->layout), p->size, j->found_ms, j->on_ms, j->unnamed || j->accused ? "no" : "yes",
             strcmp(j->result, "hang") == 0, j->result);
     fflush(to);
 }
@@ -207,15 +221,16 @@ static void print_row(FILE *to, const options *o, const tt_job *job, int round, 
 /* The words of those that accused nobody, or the wrong one. */
 static void print_words(const tt_job *job, int round)
 {
-    const round_page *p = &job->board->rounds[round];
-    int               r;
+    static const char *const verdicts[] = { "", "UNNAMED ", "ANOTHER " };
+    const round_page        *p = &job->board->rounds[round];
+    int                      r;
 
     fprintf(stderr, "seed %" PRIu64 " round %d: %s of rank %d of %d at %s %s\n", job->seed, round,
             tt_fault_name(p->plan.what), p->plan.victim, p->size, tt_phase_name(p->plan.when), p->call);
     for (r = 0; r < p->size; r++)
         if (!is_gone(job, p, r))
             fprintf(stderr, "  rank %d, %" PRId64 " ms after, %s%s: %s\n", r,
-                    (p->by[r].ended_ns - atomic_load(&p->hit_ns)) / TTI_MS, p->by[r].named ? "" : "UNNAMED ",
+                    (p->by[r].ended_ns - atomic_load(&p->hit_ns)) / TTI_MS, verdicts[p->by[r].verdict],
                     tutti_status_name(p->by[r].status), p->by[r].words);
 }
 
@@ -226,14 +241,17 @@ static void take_round(FILE *rows, const options *o, const tt_job *job, int roun
 
     sum->injected++;
     sum->late += strcmp(j.result, "late") == 0;
-    sum->unnamed += !j.named;
+    sum->unnamed += strcmp(j.result, "unnamed") == 0;
+    sum->accused += strcmp(j.result, "accused") == 0;
+    sum->kept += strcmp(j.result, "kept") == 0;
+    sum->left_out += strcmp(j.result, "left-out") == 0;
     sum->unsaid += strcmp(j.result, "unsaid") == 0;
-    sum->wrong += j.wrong;
+    sum->wrong += j.wrong || strcmp(j.result, "two-worlds") == 0;
     if (!tt_fault_is_silent(p->plan.what) && j.found_ms > sum->worst_dead_ms)
         sum->worst_dead_ms = j.found_ms;
     if (rows != NULL)
         print_row(rows, o, job, round, &j);
-    if (strcmp(j.result, "ok") != 0)
+    if (j.is_wrong)
         print_words(job, round);
 }
 
@@ -252,7 +270,7 @@ static void take_job(FILE *rows, const options *o, const tt_job *job, job_end en
     sum->hung += end == JOB_HUNG;
     sum->broken += end == JOB_BROKEN;
     if (rows != NULL && over < ROUNDS_MAX)
-        print_row(rows, o, job, over, &(judged){ .found_ms = -1, .on_ms = -1,
+        print_row(rows, o, job, over, &(judged){ .found_ms = -1, .on_ms = -1, .unnamed = true,
                                                  .result = end == JOB_HUNG ? "hang" : "broken" });
 }
 
@@ -307,10 +325,11 @@ static int64_t cpu_ms(void)
 static void print_totals(const options *o, int64_t n, const totals *sum)
 {
     printf("%" PRId64 " jobs from seed %" PRIu64 ", %" PRId64 " faults: %" PRId64 " hung, %" PRId64 " broken, %" PRId64
-           " late, %" PRId64 " accused nobody or another, %" PRId64 " did not say that it is silent, %" PRId64 " wrong values; dead found within %" PRId64
+           " late, %" PRId64 " accused nobody, %" PRId64 " another, %" PRId64 " did not say that it is silent, %" PRId64
+           " wrong values or worlds; cut off while they shrank: %" PRId64 " kept, %" PRId64 " left out; dead found within %" PRId64
            " ms; %" PRId64 " ms of a core for each\n",
-           n, o->seed + (uint64_t)o->lane, sum->injected, sum->hung, sum->broken, sum->late, sum->unnamed, sum->unsaid, sum->wrong,
-           sum->worst_dead_ms, sum->injected > 0 ? cpu_ms() / sum->injected : 0);
+           n, o->seed + (uint64_t)o->lane, sum->injected, sum->hung, sum->broken, sum->late, sum->unnamed, sum->accused, sum->unsaid,
+           sum->wrong, sum->kept, sum->left_out, sum->worst_dead_ms, sum->injected > 0 ? cpu_ms() / sum->injected : 0);
 }
 
 static void run_jobs(const options *o, const tt_net *net, tt_job *job, totals *sum)
@@ -372,7 +391,7 @@ static int run_lane(const options *o)
     tt_dir_remove(job.dir);
     if (!has_net && wants_net)
         return 77;
-    return sum.hung + sum.broken + sum.wrong + (o->lenient ? 0 : sum.late + sum.unnamed + sum.unsaid) > 0;
+    return sum.hung + sum.broken + sum.wrong + (o->lenient ? 0 : sum.late + sum.unnamed + sum.accused + sum.unsaid) > 0;
 }
 
 /* The worst of their exit codes; those that were refused count only if all were. */

@@ -35,6 +35,8 @@ typedef struct me {
     bool        gone[RANKS_MAX];   /* by rank */
     bool        guilty[RANKS_MAX]; /* the same, as the world that fails numbers them */
     int         n_gone;
+    bool        cut;  /* tt_is_cut() of the round, as it was drawn */
+    bool        kept; /* and the victim goes on with the others */
 } me;
 
 /* ---- beside the library ---- */
@@ -203,7 +205,7 @@ static bool agrees(const me *m)
 {
     const tt_draw *plan = &m->page->plan;
 
-    return !tt_fault_leaves_alive(plan->what) && plan->dice / 7 % 2 == 0;
+    return (m->cut || !tt_fault_leaves_alive(plan->what)) && plan->dice / 7 % 2 == 0;
 }
 
 /* Number those that are not in gone anew. */
@@ -226,7 +228,7 @@ static void count_off(me *m)
 static tutti_status shrink_together(me *m, int64_t timeout_ms)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    const bool          few = 2 * (m->size - m->n_gone) <= m->size;
+    const bool          few = !m->cut && 2 * (m->size - m->n_gone) <= m->size; /* all that are cut off live: two worlds could */
     tutti_group        *left = NULL;
     tutti_status        st;
 
@@ -278,6 +280,8 @@ static void find_gone(me *m)
     int         r;
 
     m->n_gone = 0;
+    m->cut = tt_is_cut(m->page);
+    m->kept = false;
     for (r = 0; r < m->size; r++) {
         m->gone[r] = r == plan->victim || r == plan->leaves ||
                      (plan->what == F_HOLE && tt_host_of_slot(m->job, m->slots[r]) ==
@@ -334,7 +338,7 @@ static void note(me *m, tutti_status st, int64_t begun_ns)
     s->ended_ns = tti_now_ns();
     s->status = st;
     snprintf(s->words, sizeof s->words, "%s", st == TUTTI_OK ? "" : tutti_last_error());
-    s->named = st == TUTTI_OK || tt_words_name(s->words, m->guilty, m->size);
+    s->verdict = st == TUTTI_OK ? TT_ACCUSES_RIGHT : tt_words_judge(s->words, m->guilty, m->size);
     s->said = st == TUTTI_OK || m->page->plan.when == P_CONNECT || m->page->plan.when == P_HANDSHAKE ||
               m->page->plan.when == P_SHRINK || tt_words_tell_silence(s->words); /* of a world that is not made yet nobody knows */
 }
@@ -422,23 +426,23 @@ static void do_join(me *m)
     until_it_fails(m, join_and_talk(m, JOIN_FAULT_MS), begun);
 }
 
-/* Shrinking has gone well: the victim has another number now. */
-static void renumber_guilty(me *m, int left_out)
+/* Shrinking has gone well: who is guilty has another number now, or is no member. */
+static void renumber_guilty(me *m)
 {
-    int r;
+    bool before[RANKS_MAX];
+    int  r;
 
-    for (r = left_out; r + 1 < m->size; r++)
-        m->guilty[r] = m->guilty[r + 1];
-    m->guilty[m->size - 1] = false;
+    memcpy(before, m->guilty, sizeof before);
+    memset(m->guilty, 0, sizeof m->guilty);
+    for (r = 0; r < tutti_get_world_size(m->world); r++)
+        m->guilty[r] = before[tutti_get_former_rank(m->world, r)];
 }
 
-/* One leaves, and the victim fails while the others shrink. They may well find that out by themselves. */
-static void do_shrink(me *m)
+static tutti_status shrink_while_one_fails(me *m)
 {
-    const tt_draw   *plan = &m->page->plan;
-    const int64_t begun = tti_now_ns();
-    bool          out[RANKS_MAX] = { false };
-    tutti_status  st;
+    const tt_draw *plan = &m->page->plan;
+    bool           out[RANKS_MAX] = { false };
+    tutti_status   st;
 
     meet(m, m->size);
     if (m->rank == plan->leaves)
@@ -449,8 +453,83 @@ static void do_shrink(me *m)
     at(m, "shrinks, and somebody fails");
     st = agrees(m) ? shrink_together(m, JOIN_FAULT_MS) : shrink_without(m, out, JOIN_FAULT_MS);
     if (st == TUTTI_OK)
-        renumber_guilty(m, plan->leaves);
-    until_it_fails(m, st, begun);
+        renumber_guilty(m);
+    return st;
+}
+
+/* One leaves, and the victim fails while the others shrink. They may well find that out by themselves. */
+static void do_shrink(me *m)
+{
+    const int64_t begun = tti_now_ns();
+
+    until_it_fails(m, shrink_while_one_fails(m), begun);
+}
+
+/* Sums, barriers, and messages between all pairs. Numbers of rounds are the same on all, whoever comes how far. */
+static tutti_status try_world(me *m)
+{
+    const int    salt = m->salt;
+    tutti_status st = TUTTI_OK;
+    bool         wrong = false;
+    int          i;
+
+    at(m, "tries the world in which it goes on");
+    for (i = 0; i < CHECKS && st == TUTTI_OK && !wrong; i++) {
+        m->salt++;
+        st = call_once(m, P_ALGORITHM, 0, 1000, &wrong);
+        if (st == TUTTI_OK && !wrong)
+            st = tutti_barrier(m->world);
+        if (st == TUTTI_OK && !wrong)
+            st = call_once(m, P_P2P, BATCH, 1, &wrong);
+    }
+    m->salt = salt;
+    note_wrong(m, wrong);
+    return st;
+}
+
+static unsigned members_before(const me *m)
+{
+    unsigned members = 0;
+    int      r;
+
+    for (r = 0; r < tutti_get_world_size(m->world); r++)
+        members |= 1u << tutti_get_former_rank(m->world, r);
+    return members;
+}
+
+/* Nothing was there to be cut off: it dies, and is not waited for where the others meet next. */
+static void die_instead(me *m)
+{
+    post(&m->job->board->met[m->meeting % MEETINGS]);
+    tt_act_instead();
+}
+
+/* One leaves, and the victim loses its connections while all shrink: it may go on, or not, but all know. */
+static void do_shrink_cut(me *m)
+{
+    const int64_t begun = tti_now_ns();
+    tutti_status  st = shrink_while_one_fails(m);
+
+    act_late(m);
+    if (is_victim(m) && !tt_acted())
+        die_instead(m);
+    if (st == TUTTI_OK)
+        st = try_world(m);
+    m->salt += CHECKS;
+    note(m, st, begun);
+    m->page->by[m->rank].world = st == TUTTI_OK ? members_before(m) : 0;
+    meet(m, m->size - 1);
+    if (!tt_is_cut(m->page)) {
+        if (st == TUTTI_OK)
+            until_it_fails(m, st, begun);
+        return;
+    }
+    tt_counted();
+    m->kept = tt_cut_outcome(m->page) == CUT_KEPT;
+    if (m->kept) {
+        m->gone[m->page->plan.victim] = false;
+        m->n_gone--;
+    }
 }
 
 static void do_destroy(me *m)
@@ -563,7 +642,7 @@ static bool goes_on_anew(const me *m)
     const tt_draw *plan = &m->page->plan;
 
     return (plan->when != P_ALGORITHM && plan->when != P_P2P) ||
-           (m->job->lenient && (plan->what == F_RESET || plan->what == F_HALF));
+           (m->job->lenient && tt_fault_cuts(plan->what));
 }
 
 /* A new world of those that are left: by shrinking, or, where there is none to shrink, by joining anew. */
@@ -578,7 +657,10 @@ static void go_on(me *m)
 
     meet(m, left);
     tt_wish_algorithms(tt_dice(m->job->seed, 70 + (uint64_t)round), m->job->every);
-    if (has_world && goes_on_anew(m)) {
+    if (m->kept) {
+        count_off(m);
+        tutti_set_timeout(m->world, CALM_MS);
+    } else if (has_world && goes_on_anew(m)) {
         end_world(m);
         let_go_on(m);
         count_off(m);
@@ -616,7 +698,10 @@ static void one_round(me *m, int round)
         do_join(m);
         break;
     case P_SHRINK:
-        do_shrink(m);
+        if (m->cut)
+            do_shrink_cut(m);
+        else
+            do_shrink(m);
         break;
     case P_TEARDOWN:
         do_destroy(m);

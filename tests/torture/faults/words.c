@@ -2,50 +2,208 @@
  *
  * words.c - whom an error accuses.
  *
- * Its words name ranks as "rank 3" or "ranks 1, 3"; those that "on rank 2" and "on group" name are the speaker's. */
+ * Why     An error that has the right number somewhere may accuse another rank beside it, and whoever reads it looks there.
+ * How     Words are made of mentions: "rank 3", or a list, "ranks 1, 3 and 5". What a mention is follows from what stands
+ *         before it, and from its clause: as far as the next mention, the next ";", the next ": ", or the end of the line.
+ *             accused   its clause says that it is gone, has left, has ended, is stopped, silent or unreachable, that it is
+ *                       held by a debugger, writes nonsense, or that its connection has failed; or it stands behind "lost the
+ *                       connection to", "about" (what another one reported TUTTI_E_PEER for) or "let", which says that it be let go on
+ *             missed    it did not come, answer, join, receive or say; or no message from it, no connection to it
+ *             neutral   all others: who speaks ("on rank 2"), who tells ("rank 1 reported"), who waits, who has come, what
+ *                       was entered last, which ranks are of a group
+ *         Who is accused outweighs who is missed: a rank that waits for a stopped one is missed, too, and that is a fact. If
+ *         nobody is accused, those that are missed are.
+ * True    An error names the right rank if it accuses at least one that is guilty, and nobody who is not. "rank 1 has left or died,
+ *         or something on the way has cut the connection to it" accuses rank 1, whoever reports it, whatever comes behind "or".
+ * Fails   Words of a form that is not here are neutral, so that an error of such words alone accuses nobody, and that is shown. */
 #include "faults.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "3" or "1, 3 and 5", from at on: whether one of them is guilty. */
-static bool list_names(const char *at, const bool *guilty, int size)
-{
-    while (isdigit((unsigned char)*at)) {
-        char      *end;
-        const long rank = strtol(at, &end, 10);
+enum { BEFORE_MAX = 64 };
 
-        if (rank < size && guilty[rank])
+/* What a clause says of the rank that it begins with. */
+static const char *const accusing[] = {
+    " is gone",         " has left",        " left while",      " has ended",        " ended with",      " was ended by",
+    " has given up",    " is stopped",      " been stopped",    " sign of life",     " is unreachable",  " held by a debugger",
+    " wrote nonsense",  " failed",          " has closed its",  " gave up while",    " died",            " stopped by a signal",
+}, *const missing[] = {
+    " not come",        " not answer",      " not joined",      " not say",          " not finish",      " not receive",
+    " was not expected",
+};
+
+/* What stands before a mention. */
+static const char *const accusing_before[] = { "lost the connection to ", "let " };
+static const char *const missing_before[] = {
+    "not arrived: ",   "not finished: ", "not joined: ", "not taken by ",   "no connection to ", "no connection yet to ",
+    "cannot connect to ", "cannot join ", "cannot reach the local socket of ",
+};
+
+static bool ends_in(const char *words, const char *at, const char *before)
+{
+    const size_t n = strlen(before);
+
+    return (size_t)(at - words) >= n && strncmp(at - n, before, n) == 0;
+}
+
+static bool any_ends_in(const char *words, const char *at, const char *const *list, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (ends_in(words, at, list[i]))
             return true;
-        at = end;
-        if (strncmp(at, ", ", 2) == 0)
-            at += 2;
-        else if (strncmp(at, " and ", 5) == 0)
-            at += 5;
-        else
-            break;
-    }
     return false;
 }
 
-static bool is_speaker(const char *words, const char *at)
+/* Whether text stands in the same clause before at: "no message with tag 5 came from rank 1" has more between the two. */
+static bool is_before(const char *words, const char *at, const char *text)
 {
-    return at - words >= 3 && strncmp(at - 3, "on ", 3) == 0;
+    char        clause[BEFORE_MAX + 1];
+    const char *from = at - words > BEFORE_MAX ? at - BEFORE_MAX : words;
+    const char *p;
+
+    for (p = at; p > from && strchr(";:\n", p[-1]) == NULL; p--)
+        continue;
+    memcpy(clause, p, (size_t)(at - p));
+    clause[at - p] = '\0';
+    return strstr(clause, text) != NULL;
 }
 
-bool tt_words_name(const char *words, const bool *guilty, int size)
-{
-    const char *at = words;
+/* One mention: where it begins and ends, and of whom it is. */
+typedef struct mention {
+    const char *at, *end;
+    bool        ranks[RANKS_MAX + 1]; /* [RANKS_MAX]: one that no world here has */
+} mention;
 
+/* "1, 3 and 5", or "1, 3 and 2 more", of which the last is no rank's. Where the list ends. */
+static const char *read_list(const char *at, bool *ranks)
+{
+    const char *listed = at;
+    char       *end;
+
+    for (;;) {
+        const long rank = strtol(at, &end, 10);
+
+        if (strncmp(end, " more", 5) == 0)
+            return listed;
+        ranks[rank < RANKS_MAX ? rank : RANKS_MAX] = true;
+        listed = end;
+        at = end + (strncmp(end, ", ", 2) == 0 ? 2 : strncmp(end, " and ", 5) == 0 ? 5 : 0);
+        if (at == listed || !isdigit((unsigned char)*at))
+            return listed;
+    }
+}
+
+/* The next one from at on. */
+static bool find_mention(const char *at, mention *out)
+{
     while ((at = strstr(at, "rank")) != NULL) {
         const char *number = at + 4 + (at[4] == 's');
 
-        if (*number == ' ' && !is_speaker(words, at) && list_names(number + 1, guilty, size))
+        if (number[0] == ' ' && isdigit((unsigned char)number[1])) {
+            *out = (mention){ .at = at };
+            out->end = read_list(number + 1, out->ranks);
             return true;
+        }
         at += 4;
     }
     return false;
+}
+
+/* "(host 'n2', pid 40112)" is passed over, for what a host is called says nothing. */
+static const char *skip_whereabouts(const char *at)
+{
+    const char *end = strncmp(at, " (", 2) == 0 ? strchr(at, ')') : NULL;
+
+    return end != NULL ? end + 1 : at;
+}
+
+static bool clause_says(const mention *m, const char *const *list, size_t n)
+{
+    const char *from = skip_whereabouts(m->end), *to;
+    mention     next;
+    size_t      i;
+
+    for (to = from; *to != '\0' && *to != ';' && *to != '\n' && !(to[0] == ':' && to[1] == ' '); to++)
+        continue;
+    if (find_mention(from, &next) && next.at < to)
+        to = next.at;
+    for (i = 0; i < n; i++) {
+        const char *said = strstr(from, list[i]);
+
+        if (said != NULL && said < to)
+            return true;
+    }
+    return false;
+}
+
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+/* "rank 1 (...) reported TUTTI_E_PEER about rank 3": what the other one could not go on for. */
+static bool is_reported(const char *words, const mention *m, bool *dead_out)
+{
+    if (!ends_in(words, m->at, " about "))
+        return false;
+    *dead_out = is_before(words, m->at, "TUTTI_E_PEER") || is_before(words, m->at, "TUTTI_E_NETWORK");
+    return true;
+}
+
+static bool accuses(const char *words, const mention *m)
+{
+    bool dead = false;
+
+    if (ends_in(words, m->at, "on "))
+        return false;
+    return clause_says(m, accusing, COUNT(accusing)) || any_ends_in(words, m->at, accusing_before, COUNT(accusing_before)) ||
+           (is_reported(words, m, &dead) && dead);
+}
+
+static bool misses(const char *words, const mention *m)
+{
+    bool dead;
+
+    if (ends_in(words, m->at, "on "))
+        return false;
+    return clause_says(m, missing, COUNT(missing)) || any_ends_in(words, m->at, missing_before, COUNT(missing_before)) ||
+           is_reported(words, m, &dead) ||
+           (ends_in(words, m->at, " from ") && (is_before(words, m->at, "no message") || is_before(words, m->at, "no signal"))) ||
+           (ends_in(words, m->at, "heard of ") && is_before(words, m->at, "nothing was")) ||
+           (ends_in(words, m->at, " to ") && is_before(words, m->at, "sending"));
+}
+
+static void add(bool *all, const bool *some)
+{
+    int r;
+
+    for (r = 0; r <= RANKS_MAX; r++)
+        all[r] = all[r] || some[r];
+}
+
+tt_verdict tt_words_judge(const char *words, const bool *guilty, int size)
+{
+    bool        accused[RANKS_MAX + 1] = { false }, missed[RANKS_MAX + 1] = { false };
+    const bool *whom = missed;
+    bool        right = false, wrong = false;
+    mention     m;
+    const char *at;
+    int         r;
+
+    for (at = words; find_mention(at, &m); at = m.end)
+        if (accuses(words, &m))
+            add(accused, m.ranks);
+        else if (misses(words, &m))
+            add(missed, m.ranks);
+    for (r = 0; r <= RANKS_MAX; r++)
+        if (accused[r])
+            whom = accused;
+    for (r = 0; r <= RANKS_MAX; r++) {
+        right = right || (whom[r] && r < size && guilty[r]);
+        wrong = wrong || (whom[r] && !(r < size && guilty[r]));
+    }
+    return wrong ? TT_ACCUSES_ANOTHER : right ? TT_ACCUSES_RIGHT : TT_ACCUSES_NOBODY;
 }
 
 bool tt_words_tell_silence(const char *words)
