@@ -3,6 +3,7 @@
  * tcp_pool.c - opening, lending and closing the connections of a handle. */
 #include "store/tcp_pool.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,16 +105,35 @@ tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
     return st;
 }
 
-tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
+static tti_handle take_idle(tti_tcp_pool *pool)
 {
     tti_handle handle = TTI_NO_HANDLE;
 
-    if (tti_doubt_is_vain())
-        return tti_doubt_fail(pool->who);
     tti_lock(&pool->lock);
     if (pool->n_idle > 0)
         handle = pool->idle[--pool->n_idle];
     tti_unlock(&pool->lock);
+    return handle;
+}
+
+/* A server says nothing unasked: what there is to read is the end, or nonsense. */
+static bool has_ended(tti_tcp_pool *pool, tti_handle handle)
+{
+    char byte;
+
+    return pool->port->ops->recv(pool->port, handle, &byte, sizeof byte) != -EAGAIN;
+}
+
+/* One that was lost while nothing was under way, as something on the way forgets connections that say nothing, is no failure of
+ * a call that has not begun. */
+tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
+{
+    tti_handle handle;
+
+    if (tti_doubt_is_vain())
+        return tti_doubt_fail(pool->who);
+    while ((handle = take_idle(pool)) != TTI_NO_HANDLE && has_ended(pool, handle))
+        pool->port->ops->close(pool->port, handle);
     if (handle == TTI_NO_HANDLE)
         return tti_tcp_pool_open(pool, deadline_ns, handle_out);
     *handle_out = handle;

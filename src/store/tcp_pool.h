@@ -38,7 +38,7 @@ struct tti_tcp_pool {
 void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uint16_t tcp_port);
 /** The first connection: patient, until the deadline; it is idle afterwards. */
 tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns);
-/** An idle connection, or a fresh one; the second never takes an idle one. */
+/** An idle connection that has not ended, or a fresh one; the second never takes an idle one. */
 tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
 /** Give a connection back on which nothing is under way. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -19,6 +21,8 @@
 #include "store/store_server.h"
 #include "store/tcp_pool.h"
 #include "wire/addr.h"
+
+enum { FDS_MAX = 1024 };
 
 static void says(const char *words)
 {
@@ -197,6 +201,44 @@ static void a_stopped_server_ends_waits(void **state)
     assert_non_null(strstr(g.words, where));
     assert_int_equal(tutti_store_set(g.store, "k", "v", 1), TUTTI_E_NETWORK);
     tutti_store_close(g.store);
+}
+
+/* Take all connections of this process to a port from it, as something on the way does. How many. */
+static int cut_connections(int to_port)
+{
+    struct sockaddr_in to;
+    socklen_t          bytes;
+    int                fd, n = 0;
+
+    for (fd = 3; fd < FDS_MAX; fd++) {
+        bytes = sizeof to;
+        if (getpeername(fd, (struct sockaddr *)&to, &bytes) != 0 || to.sin_family != AF_INET || ntohs(to.sin_port) != to_port)
+            continue;
+        shutdown(fd, SHUT_RDWR);
+        n++;
+    }
+    return n;
+}
+
+static void a_connection_lost_while_idle_is_replaced(void **state)
+{
+    tutti_store_server     *server = NULL;
+    tutti_tcp_store_options options;
+    tutti_store            *store = NULL;
+    bool                    there = false;
+    const char             *key = "k";
+
+    (void)state;
+    assert_int_equal(tutti_store_server_start(NULL, &server), TUTTI_OK);
+    options = client_of(server);
+    assert_int_equal(tutti_tcp_store_open(&options, &store), TUTTI_OK);
+    assert_true(cut_connections(options.port) > 0);
+    assert_int_equal(tutti_store_set(store, "k", "v", 1), TUTTI_OK);
+    assert_true(cut_connections(options.port) > 0);
+    assert_int_equal(tutti_store_check(store, &key, 1, &there), TUTTI_OK);
+    assert_true(there);
+    tutti_store_close(store);
+    tutti_store_server_stop(server);
 }
 
 static char dir[] = "/tmp/tutti-tcp-XXXXXX";
@@ -388,6 +430,7 @@ int main(void)
         cmocka_unit_test(the_master_waits_for_all),
         cmocka_unit_test(missing_workers_are_counted),
         cmocka_unit_test(a_stopped_server_ends_waits),
+        cmocka_unit_test(a_connection_lost_while_idle_is_replaced),
         cmocka_unit_test(only_who_knows_the_secret_gets_in),
         cmocka_unit_test(who_serves_knows_who_needs_it),
         cmocka_unit_test(a_store_that_is_needed_ends_a_little_later),
