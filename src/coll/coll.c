@@ -638,10 +638,10 @@ void tti_coll_fail(tti_coll *coll, tutti_status status)
     /* The members of this host must find the cause, and not that a call of this rank was aborted by
      * it: so it is raised first. A call of this rank sleeps until it is woken once more. */
     if (shared != NULL)
-        tti_host_raise_own(shared, status, shared->team->rank);
+        tti_host_raise_own(shared, status, -1);
     set_aborted(coll);
     if (shared != NULL)
-        tti_host_raise_own(shared, status, shared->team->rank);
+        tti_host_raise_own(shared, status, -1);
     if (team->messenger != NULL)
         tti_messenger_fail(team->messenger, team->group_id, status, team->ranks, team->n_ranks);
 }

@@ -670,6 +670,35 @@ static void who_is_told_while_it_computes_tells_others(void **state)
         fail_msg("rank 0: %s", ranks[0].said);
 }
 
+/* Rank 2 has failed for the sake of another, rank 1 hears it, and rank 0 hears it of rank 1. */
+static void told_by_who_was_told(tt_rank *t)
+{
+    int turn;
+
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    for (turn = 2; turn >= 0; turn--) {
+        tt_all_here(t);
+        if (turn == t->rank && turn == 2) {
+            tti_fail(TUTTI_E_PEER, "rank 9 (host 'n9', pid 4719) is gone");
+            tti_coll_fail(t->coll, TUTTI_E_PEER);
+        }
+        if (turn == t->rank)
+            TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_PEER);
+    }
+    tt_all_here(t);
+}
+
+static void who_tells_is_not_accused(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, told_by_who_was_told, ranks);
+    if (strstr(ranks[0].said, "rank 1 (") == NULL || strstr(ranks[0].said, "reported TUTTI_E_PEER; ") == NULL ||
+        strstr(ranks[0].said, "rank 9 (host 'n9', pid 4719) is gone") == NULL)
+        fail_msg("%s", ranks[0].said);
+}
+
 /* ---- while the group is made ------------------------------------------------------------------- */
 
 /* Rank 0 has found a death, and closes its door: those on other hosts find nobody there. */
@@ -710,6 +739,7 @@ int main(void)
         cmocka_unit_test(who_has_done_its_part_may_go),
         cmocka_unit_test(who_is_told_between_calls_tells_others),
         cmocka_unit_test(who_is_told_while_it_computes_tells_others),
+        cmocka_unit_test(who_tells_is_not_accused),
         cmocka_unit_test(who_gave_up_is_not_accused),
     };
 

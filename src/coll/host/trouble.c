@@ -193,7 +193,7 @@ static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t 
     if (status == TUTTI_E_MISMATCH && team->messenger != NULL) /* another group may have ended with this one */
         (void)tti_messenger_listen(team->messenger, team->group_id);
     /* The words are passed on as they were, for the origin may be gone before all have read them. */
-    tti_host_raise(channel, status, culprit >= 0 ? culprit : rank, &report);
+    tti_host_raise(channel, status, culprit, &report); /* who tells is not whom it tells of */
     if (status == TUTTI_E_MISMATCH && team->whole != NULL && has_words) /* a message has not the room for more */
         return tti_fail(status, "rank %d reported: %s", team->ranks[report.origin], report.words);
     return tti_fail(status, "%s", words.text);
