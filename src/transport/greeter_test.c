@@ -442,7 +442,8 @@ static void who_leaves_behind_a_welcome_has_left(void **state)
     assert_int_equal(me->n_lost[1], 1);
     assert_int_equal(me->n_opened[1], 0);
     assert_int_equal(me->why[1].status, TUTTI_E_PEER);
-    assert_string_equal(me->why[1].words, "rank 1 (host 'x', pid 1) has left or died: it closed the connection to it");
+    assert_string_equal(me->why[1].words, "the new connection to rank 1 (host 'x', pid 1) was closed: that rank has left or died, or "
+                        "something on the way did it");
 }
 
 /* ---- what is not a member -------------------------------------------------------------------------- */

@@ -60,9 +60,10 @@ static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
     char text[TTI_WAY_TEXT_MAX], reason[64];
 
     log_broken(lane, err);
-    if (err == 0 || err == -ECONNRESET || err == -EPIPE) /* nobody can tell which from one end: health/watch.c asks */
-        tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) has left or died, or something on the way has %s the connection to it",
-                      lane->peer, lane->where, err == 0 ? "closed" : "cut");
+    if (err == 0 || err == -ECONNRESET || err == -EPIPE) /* nobody can tell which from one end: health/watch.c asks. So it is
+                                                          * the connection that is told of: the other end says the same of us */
+        tti_cause_set(why, TUTTI_E_PEER, "the connection to rank %d (%s) was %s: that rank has left or died, or something on the way "
+                      "did it", lane->peer, lane->where, err == 0 ? "closed" : "cut");
     else if (err == -EPROTO)
         tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
                       lane->where, lane->link->ops->name);

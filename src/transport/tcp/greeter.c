@@ -481,6 +481,13 @@ static void end_ours(tti_greeter *g, meeting *m, int err)
         lose_unwelcome(g, m, err);
 }
 
+/* Whoever did it: the other end may see the same, and tell it of us. */
+static void set_closed(const tti_greeter *g, int rank, tti_cause *why)
+{
+    tti_cause_set(why, TUTTI_E_PEER, "the new connection to rank %d (%s) was closed: that rank has left or died, or something on the "
+                  "way did it", rank, where(g, rank));
+}
+
 /* The stream of one that was welcomed has ended (err 0) or failed: the way was being made over it. */
 static void end_welcomed(tti_greeter *g, meeting *m, int err)
 {
@@ -488,8 +495,7 @@ static void end_welcomed(tti_greeter *g, meeting *m, int err)
     tti_cause why;
 
     if (is_closing(err))
-        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: it closed the connection to it",
-                      rank, where(g, rank));
+        set_closed(g, rank, &why);
     else
         tti_cause_set_errno(&why, TUTTI_E_PEER, -err, "the new connection to rank %d (%s) failed", rank,
                             where(g, rank));
@@ -903,8 +909,7 @@ static void turn_party(tti_greeter *g, const tti_poll *polled)
         if (!g->parties[i].ours && g->parties[i].streams[0] == polled->handle) {
             const int rank = g->parties[i].rank;
 
-            tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: it closed the connection to it", rank,
-                          where(g, rank));
+            set_closed(g, rank, &why);
             lose(g, rank, &why);
             return;
         }
