@@ -184,8 +184,9 @@ tutti_status tt_call(tt_phase when, int call, const call_args *args, bool *wrong
 void         tt_wish_algorithms(uint64_t dice, bool every);
 
 /* words.c */
-/** Whom an error's words accuse, of a world of that size: one or more of the guilty, and nobody else; or not. */
-tt_verdict tt_words_judge(const char *words, const bool *guilty, int size);
+/** Whom an error's words accuse, of a world of that size: one or more of the guilty, and nobody else; or not. cut: it is
+ * connections that were taken from the guilty, who live. */
+tt_verdict tt_words_judge(const char *words, const bool *guilty, int size, bool cut);
 /** Whether they say of somebody that he is silent, and how. */
 bool tt_words_tell_silence(const char *words);
 

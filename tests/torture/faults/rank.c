@@ -338,7 +338,7 @@ static void note(me *m, tutti_status st, int64_t begun_ns)
     s->ended_ns = tti_now_ns();
     s->status = st;
     snprintf(s->words, sizeof s->words, "%s", st == TUTTI_OK ? "" : tutti_last_error());
-    s->verdict = st == TUTTI_OK ? TT_ACCUSES_RIGHT : tt_words_judge(s->words, m->guilty, m->size);
+    s->verdict = st == TUTTI_OK ? TT_ACCUSES_RIGHT : tt_words_judge(s->words, m->guilty, m->size, tt_fault_cuts(m->page->plan.what));
     s->said = st == TUTTI_OK || m->page->plan.when == P_CONNECT || m->page->plan.when == P_HANDSHAKE ||
               m->page->plan.when == P_SHRINK || tt_words_tell_silence(s->words); /* of a world that is not made yet nobody knows */
 }

@@ -6,15 +6,21 @@
  * How     Words are made of mentions: "rank 3", or a list, "ranks 1, 3 and 5". What a mention is follows from what stands
  *         before it, and from its clause: as far as the next mention, the next ";", the next ": ", or the end of the line.
  *             accused   its clause says that it is gone, has left, has ended, is stopped, silent or unreachable, that it is
- *                       held by a debugger, writes nonsense, or that its connection has failed; or it stands behind "lost the
- *                       connection to", "about" (what another one reported TUTTI_E_PEER for) or "let", which says that it be let go on
+ *                       held by a debugger, or writes nonsense; or it stands behind "lost the connection to", "about" (what another
+ *                       one reported TUTTI_E_PEER for) or "let", which says that it be let go on; or the link or connection to it
+ *                       "was cut", "was closed" or "failed"
  *             missed    it did not come, answer, join, receive or say; or no message from it, no connection to it
  *             neutral   all others: who speaks ("on rank 2"), who tells ("rank 1 reported"), who waits, who has come, what
  *                       was entered last, which ranks are of a group
  *         Who is accused outweighs who is missed: a rank that waits for a stopped one is missed, too, and that is a fact. If
  *         nobody is accused, those that are missed are.
- * True    An error names the right rank if it accuses at least one that is guilty, and nobody who is not. "rank 1 has left or died,
- *         or something on the way has cut the connection to it" accuses rank 1, whoever reports it, whatever comes behind "or".
+ * True    An error names the right rank if it accuses at least one that is guilty, and nobody who is not.
+ * Ends    A connection has two ends, of which neither can tell who cut it. Where it is connections that were taken from a rank,
+ *         "rank 2 reported: the connection to rank 1 was cut" is told by the guilty one, and of a connection of its own: it is
+ *         accused, and rank 1 is not. Where a rank has died it does not tell, and rank 1 is accused.
+ * Before  At the first run of this rule (2016876) such words were "rank 1 has left or died, or something on the way has cut the
+ *         connection to it", also where rank 1 read them, and counted against it; and the name of a call, "recv from rank 1, tag 5 on
+ *         group '0' failed", was taken for an accusation, which was a mistake here.
  * Fails   Words of a form that is not here are neutral, so that an error of such words alone accuses nobody, and that is shown. */
 #include "faults.h"
 
@@ -28,11 +34,14 @@ enum { BEFORE_MAX = 64 };
 static const char *const accusing[] = {
     " is gone",         " has left",        " left while",      " has ended",        " ended with",      " was ended by",
     " has given up",    " is stopped",      " been stopped",    " sign of life",     " is unreachable",  " held by a debugger",
-    " wrote nonsense",  " failed",          " has closed its",  " gave up while",    " died",            " stopped by a signal",
+    " wrote nonsense",  " has closed its",  " gave up while",    " died",            " stopped by a signal",
 }, *const missing[] = {
     " not come",        " not answer",      " not joined",      " not say",          " not finish",      " not receive",
     " was not expected",
 };
+
+/* The same of a link or a connection to it. */
+static const char *const losing[] = { " was cut", " was closed", " failed" };
 
 /* What stands before a mention. */
 static const char *const accusing_before[] = { "lost the connection to ", "let " };
@@ -151,6 +160,30 @@ static bool is_reported(const char *words, const mention *m, bool *dead_out)
     return true;
 }
 
+static bool tells_of_connection(const char *words, const mention *m)
+{
+    return (ends_in(words, m->at, "link to ") || ends_in(words, m->at, "connection to ")) &&
+           (clause_says(m, losing, COUNT(losing)) || ends_in(words, m->at, "lost the connection to "));
+}
+
+/* "rank 2 reported: ", or a line that begins with "rank 2: ": what follows is what that one says. */
+static bool begins_to_tell(const char *words, const mention *m)
+{
+    const char *said = skip_whereabouts(m->end);
+
+    return strncmp(said, " reported: ", 11) == 0 || (ends_in(words, m->at, "\n  ") && strncmp(said, ": ", 2) == 0);
+}
+
+static bool is_guilty(const mention *m, const bool *guilty, int size)
+{
+    int r;
+
+    for (r = 0; r < size; r++)
+        if (m->ranks[r] && guilty[r])
+            return true;
+    return false;
+}
+
 static bool accuses(const char *words, const mention *m)
 {
     bool dead = false;
@@ -158,7 +191,7 @@ static bool accuses(const char *words, const mention *m)
     if (ends_in(words, m->at, "on "))
         return false;
     return clause_says(m, accusing, COUNT(accusing)) || any_ends_in(words, m->at, accusing_before, COUNT(accusing_before)) ||
-           (is_reported(words, m, &dead) && dead);
+           tells_of_connection(words, m) || (is_reported(words, m, &dead) && dead);
 }
 
 static bool misses(const char *words, const mention *m)
@@ -182,17 +215,21 @@ static void add(bool *all, const bool *some)
         all[r] = all[r] || some[r];
 }
 
-tt_verdict tt_words_judge(const char *words, const bool *guilty, int size)
+tt_verdict tt_words_judge(const char *words, const bool *guilty, int size, bool cut)
 {
     bool        accused[RANKS_MAX + 1] = { false }, missed[RANKS_MAX + 1] = { false };
     const bool *whom = missed;
     bool        right = false, wrong = false;
-    mention     m;
+    mention     m, teller = { .at = NULL };
     const char *at;
     int         r;
 
     for (at = words; find_mention(at, &m); at = m.end)
-        if (accuses(words, &m))
+        if (begins_to_tell(words, &m))
+            teller = m;
+        else if (cut && tells_of_connection(words, &m) && is_guilty(&teller, guilty, size))
+            add(accused, teller.ranks);
+        else if (accuses(words, &m))
             add(accused, m.ranks);
         else if (misses(words, &m))
             add(missed, m.ranks);

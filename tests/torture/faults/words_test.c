@@ -19,12 +19,12 @@
 
 enum { SIZE = 4, VICTIM = 2 };
 
-static void expect(tt_verdict verdict, const char *const *all)
+static void expect(tt_verdict verdict, bool cut, const char *const *all)
 {
     static const bool guilty[RANKS_MAX] = { [VICTIM] = true };
 
     for (; *all != NULL; all++) {
-        const tt_verdict got = tt_words_judge(*all, guilty, SIZE);
+        const tt_verdict got = tt_words_judge(*all, guilty, SIZE, cut);
 
         if (got != verdict)
             print_error("judged %d, not %d: %s\n", got, verdict, *all);
@@ -36,10 +36,11 @@ static void test_the_guilty_alone(void **state)
 {
     static const char *const all[] = {
         FAILED "rank 2 (host 'n2', pid 40) is gone: its process has ended (signal 9 (Killed)); it last entered all_reduce #7" CARRY_ON,
-        FAILED "rank 2 (host 'n2', pid 40) has left or died, or something on the way has cut the connection to it" CARRY_ON,
+        FAILED "the connection to rank 2 (host 'n2', pid 40) was cut: that rank has left or died, or something on the way did it" CARRY_ON,
         FAILED "rank 2 (host 'n2', pid 40) has left" CARRY_ON,
         FAILED "the tcp link to rank 2 (host 'n2', pid 40) failed: No route to host",
-        FAILED "rank 1 reported: rank 2 (host 'n2', pid 40) has left or died: it closed the connection to it" CARRY_ON,
+        FAILED "rank 1 reported: rank 2 (host 'n2', pid 40) has left or died: nobody listens at 10.0.0.2:999 any more" CARRY_ON,
+        "recv from rank 1, tag 5 on group 'world' failed, and ends the group: rank 2 (host 'n2', pid 40) is gone",
         "barrier #3: rank 1 (host 'n1', pid 41) reported TUTTI_E_PEER about rank 2; group 'world' is finished",
         "barrier #3: rank 1 (host 'n1', pid 41) reported TUTTI_E_PEER; group 'world' is finished\n"
         "  rank 1: the peer, rank 2 (host 'n2', pid 40), has ended",
@@ -61,14 +62,14 @@ static void test_the_guilty_alone(void **state)
     };
 
     (void)state;
-    expect(TT_ACCUSES_RIGHT, all);
+    expect(TT_ACCUSES_RIGHT, false, all);
 }
 
 static void test_another(void **state)
 {
     static const char *const all[] = {
         FAILED "rank 1 (host 'n1', pid 41) is gone: its process has ended (cause unknown); it last entered all_reduce #7",
-        FAILED "rank 2 reported: rank 1 (host 'n1', pid 41) has left or died, or something on the way has cut the connection to it",
+        FAILED "rank 2 reported: the connection to rank 1 (host 'n1', pid 41) was cut: that rank has left or died, or something on the way did it",
         FAILED "rank 2 (host 'n2', pid 40) is gone: its process has ended (exit code 0)\n  rank 3 (host 'n3', pid 42) is unreachable: nothing "
                "comes from its host",
         "barrier #3: rank 2 (host 'n2', pid 40) reported TUTTI_E_PEER about rank 1; group 'world' is finished",
@@ -82,7 +83,7 @@ static void test_another(void **state)
     };
 
     (void)state;
-    expect(TT_ACCUSES_ANOTHER, all);
+    expect(TT_ACCUSES_ANOTHER, false, all);
 }
 
 static void test_nobody(void **state)
@@ -100,7 +101,30 @@ static void test_nobody(void **state)
     };
 
     (void)state;
-    expect(TT_ACCUSES_NOBODY, all);
+    expect(TT_ACCUSES_NOBODY, false, all);
+}
+
+/* Which end of a connection lost it does not say. */
+static void test_connections(void **state)
+{
+    static const char *const right[] = {
+        FAILED "the connection to rank 2 (host 'n2', pid 40) was closed: that rank has left or died, or something on the way did it",
+        FAILED "rank 2 reported: the connection to rank 1 (host 'n1', pid 41) was cut: that rank has left or died",
+        FAILED "rank 1 reported: the connection to rank 2 (host 'n2', pid 40) was cut: that rank has left or died",
+        "barrier #3: rank 1 (host 'n1', pid 41) reported TUTTI_E_PEER; group 'world' is finished\n"
+        "  rank 2: irecv from rank 0 on group 'world' failed: the new connection to rank 0 (host 'n0', pid 39) was closed",
+        NULL
+    }, *const wrong[] = {
+        FAILED "the connection to rank 1 (host 'n1', pid 41) was closed: that rank has left or died, or something on the way did it",
+        FAILED "rank 3 reported: the connection to rank 1 (host 'n1', pid 41) was cut: that rank has left or died",
+        FAILED "rank 2 reported: rank 1 (host 'n1', pid 41) is gone: its process has ended (exit code 0)",
+        NULL
+    };
+
+    (void)state;
+    expect(TT_ACCUSES_RIGHT, true, right);
+    expect(TT_ACCUSES_ANOTHER, true, wrong);
+    expect(TT_ACCUSES_ANOTHER, false, &right[3]); /* the dead do not tell */
 }
 
 /* In a list "and 2 more" is no rank. */
@@ -109,10 +133,10 @@ static void test_lists(void **state)
     const bool guilty[RANKS_MAX] = { [0] = true, [1] = true };
 
     (void)state;
-    assert_int_equal(tt_words_judge("not arrived: ranks 0, 1 and 2 more", guilty, SIZE), TT_ACCUSES_RIGHT);
-    assert_int_equal(tt_words_judge("not arrived: ranks 0, 1 and 2", guilty, SIZE), TT_ACCUSES_ANOTHER);
-    assert_int_equal(tt_words_judge("not arrived: ranks 0 and 1", guilty, SIZE), TT_ACCUSES_RIGHT);
-    assert_int_equal(tt_words_judge("not arrived: ranks 0, 1", guilty, 1), TT_ACCUSES_ANOTHER);
+    assert_int_equal(tt_words_judge("not arrived: ranks 0, 1 and 2 more", guilty, SIZE, false), TT_ACCUSES_RIGHT);
+    assert_int_equal(tt_words_judge("not arrived: ranks 0, 1 and 2", guilty, SIZE, false), TT_ACCUSES_ANOTHER);
+    assert_int_equal(tt_words_judge("not arrived: ranks 0 and 1", guilty, SIZE, false), TT_ACCUSES_RIGHT);
+    assert_int_equal(tt_words_judge("not arrived: ranks 0, 1", guilty, 1, false), TT_ACCUSES_ANOTHER);
 }
 
 /* Of four ranks rank 3 leaves, and rank 2 is cut off. */
@@ -146,7 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_guilty_alone), cmocka_unit_test(test_another), cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_lists),            cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_connections),      cmocka_unit_test(test_lists),   cmocka_unit_test(test_cut_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
