@@ -446,6 +446,38 @@ static void who_leaves_behind_a_welcome_has_left(void **state)
                         "something on the way did it");
 }
 
+static int   n_cut; /* connections that are cut as soon as they are made */
+static int (*look)(tti_port *port, tti_handle handle); /* the port's own */
+
+static int cut_some(tti_port *port, tti_handle handle)
+{
+    const int err = look(port, handle);
+
+    return err == 0 && n_cut > 0 ? (n_cut--, -ECONNRESET) : err;
+}
+
+/* Rank 0's first two connections to rank 1, which lives, are cut before rank 0 has seen that they were made: that nobody listens there is
+ * not what this says. */
+static void a_connection_that_is_cut_is_made_again(void **state)
+{
+    tti_port_ops ops;
+    scene        s;
+    side        *me = &s.sides[0];
+
+    (void)state;
+    begin_scene(&s, 6, 2);
+    ops = *me->port->ops;
+    look = ops.connect_result;
+    ops.connect_result = cut_some;
+    me->port->ops = &ops;
+    me->wants_ns[1] = soon(&s);
+    n_cut = 2;
+    run_scene(&s, 6);
+    assert_int_equal(n_cut, 0);
+    assert_int_equal(me->n_lost[1], 0);
+    assert_int_equal(me->n_opened[1], 1);
+}
+
 /* ---- what is not a member -------------------------------------------------------------------------- */
 
 typedef struct stranger {
@@ -1249,6 +1281,7 @@ int main(void)
         cmocka_unit_test(one_connection_is_left),
         cmocka_unit_test(a_death_ends_the_attempts),
         cmocka_unit_test(who_leaves_behind_a_welcome_has_left),
+        cmocka_unit_test(a_connection_that_is_cut_is_made_again),
         cmocka_unit_test(strangers_disturb_nobody),
         cmocka_unit_test(a_slow_stranger_does_not_stay),
         cmocka_unit_test(a_silent_crowd_makes_room),

@@ -789,6 +789,10 @@ static void turn_meeting(tti_greeter *g, meeting *m)
                 end_watch(g, m, err);
                 return;
             }
+            if (err == -ECONNRESET) { /* it was taken, and cut before this rank looked: one who has left refuses the next */
+                end_ours(g, m, err);
+                return;
+            }
             end_meeting(g, m);
             lose_unreachable(g, m->rank, &m->addr, err);
             return;
