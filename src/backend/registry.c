@@ -231,7 +231,16 @@ bool tti_backend_has_messages(const tutti_backend_ops *ops)
 
 tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *store)
 {
-    return tti_debug_inside(ops) == &tti_native_backend_ops ? tti_native_check_env(store) : TUTTI_OK;
+    const tutti_backend_ops *inside = tti_debug_inside(ops);
+
+    if (inside == &tti_native_backend_ops)
+        return tti_native_check_env(store);
+    return inside->usable != NULL ? inside->usable() : TUTTI_OK;
+}
+
+bool tti_backend_is_fixed(const tutti_backend_ops *ops)
+{
+    return tti_debug_inside(ops)->fixed_world;
 }
 
 tutti_status tti_backend_check_text(const char *text)

@@ -33,7 +33,8 @@ bool tti_backend_has_messages(const tutti_backend_ops *ops);
 /** Whether the environment says things to a backend that can be meant, before anybody is waited for. store: the program's, in which
  * more than one rank will meet; NULL: none.
  * @errors TUTTI_E_ARG          a variable has a wrong value; the text names it
- *         TUTTI_E_UNSUPPORTED  not with that store */
+ *         TUTTI_E_UNSUPPORTED  not with that store
+ *         and what a backend of others says of this process (usable) */
 tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *store);
 
 /** Whether a backend string names backends with which a group could be made; NULL: the default one. A plug-in is loaded. As a group
@@ -46,6 +47,9 @@ tutti_status tti_backend_check_text(const char *text);
  *         TUTTI_E_AUTH     one of them might be somebody else's: nothing of it is ever loaded
  *         TUTTI_E_BACKEND  one cannot be looked at */
 tutti_status tti_backend_check_places(void);
+
+/** Whether a table that tti_backend_find() gave has worlds of the ranks only that its job was started with. */
+bool tti_backend_is_fixed(const tutti_backend_ops *ops);
 
 /** The table that moves the data: what a wrapper is around, any other itself. Backends with one inside share connections. */
 const tutti_backend_ops *tti_backend_inside(const tutti_backend_ops *ops);

@@ -119,7 +119,7 @@ static void test_check(void **state)
     (void)state;
     assert_int_equal(tti_backend_check("backend 'x'", &whole), TUTTI_OK);
     ops.api = TUTTI_BACKEND_API + 1;
-    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 4, which is too new");
+    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 5, which is too new");
     ops.api = 0;
     assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 0, which is too old");
     ops = whole;
@@ -254,6 +254,7 @@ static void test_windows_without_size(void **state)
     assert_non_null(old);
     memcpy(old, (const char *)&whole_windows + WINDOW_HEAD, OLD_WINDOW_BYTES);
     ops.api = 2;
+    ops.size = offsetof(tutti_backend_ops, usable);
     ops.windows = old;
     assert_int_equal(tutti_register_backend("older", &ops, 1u << TUTTI_CPU), TUTTI_OK);
     free(old); /* it was copied */

@@ -17,8 +17,9 @@
  *         without a lock, and `trouble` when the other thread has ended.
  *         The last second before the deadline is not looked in: who is waited for comes back in time also from a store that does
  *         not answer.
- * Fails   A backend that waits in ways of its own is told nothing, and ends when its time is up. A store that does not answer
- *         says nothing against anybody. Without memory, or a thread, nobody looks. */
+ *         A backend that waits in ways of its own may ask whether a wait would end: tutti_store_stops(), store_stops of a plug-in's host.
+ * Fails   One that does not ask is told nothing, and ends when its time is up. A store that does not answer says nothing against
+ *         anybody. Without memory, or a thread, nobody looks. */
 #include "group/refusals.h"
 
 #include <stdio.h>

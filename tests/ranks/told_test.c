@@ -16,6 +16,7 @@
 #include "harness/harness.h"
 #include <tutti/backends.h>
 #include <tutti/plugin/backend.h>
+#include <tutti/plugin/store.h>
 #include <tutti/tutti.h>
 
 enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20 };
@@ -147,6 +148,27 @@ static void one_refuses_subgroups(tt_ctx *t)
 /* A backend of the program's own: its members meet in the group's store, unless none is to wait for the others, and that is all they do. */
 static _Atomic bool meets_at_once; /* it refuses groups that wait for nobody */
 
+/* For all keys: in the store, */
+static tutti_status wait_in_store(const tutti_backend_config *config, const char *const *keys)
+{
+    return tutti_store_wait(config->store, keys, (size_t)config->n_ranks, config->timeout_ms);
+}
+
+/* or in a way that the library knows nothing of, and asks it. */
+static tutti_status look_and_ask(const tutti_backend_config *config, const char *const *keys)
+{
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    const int64_t         until = now_ms() + config->timeout_ms;
+    bool                  there = false;
+    tutti_status          st = TUTTI_OK;
+
+    while (st == TUTTI_OK && !there && !tutti_store_stops() && now_ms() < until) {
+        st = tutti_store_check(config->store, keys, (size_t)config->n_ranks, &there);
+        nanosleep(&pause, NULL);
+    }
+    return st != TUTTI_OK || there ? st : tutti_store_fail(TUTTI_E_TIMEOUT, "they do not come");
+}
+
 static tutti_status meets_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tutti_backend *backend = malloc(sizeof *backend);
@@ -166,7 +188,7 @@ static tutti_status meets_create(const tutti_backend_config *config, tutti_backe
     }
     st = tutti_store_set(config->store, keys[config->rank], "1", 1);
     if (st == TUTTI_OK && !config->lazy)
-        st = tutti_store_wait(config->store, all, (size_t)config->n_ranks, config->timeout_ms);
+        st = strcmp(config->ops->name, "asks") == 0 ? look_and_ask(config, all) : wait_in_store(config, all);
     backend->ops = config->ops;
     if (st == TUTTI_OK)
         *backend_out = backend;
@@ -198,7 +220,7 @@ static const tutti_backend_ops meets_ops = {
 
 /* In a group of it rank 0 refuses its arguments, and the others, who wait in the backend, are told; in the next one somebody is only
  * late. */
-static void one_refuses_a_backend_of_ours(tt_ctx *t)
+static void one_refuses_where_they_wait(tt_ctx *t, const char *backend)
 {
     const struct timespec pause = { .tv_sec = LATE_MS / 1000 };
     const int             twice[] = { 0, 0 };
@@ -206,8 +228,8 @@ static void one_refuses_a_backend_of_ours(tt_ctx *t)
     tutti_group          *group = NULL;
     int64_t               start;
 
-    opts.backend = "meets";
-    assert_int_equal(tutti_register_backend("meets", &meets_ops, 1u << TUTTI_CPU), TUTTI_OK);
+    opts.backend = backend;
+    assert_int_equal(tutti_register_backend(backend, &meets_ops, 1u << TUTTI_CPU), TUTTI_OK);
     start = now_ms();
     if (t->rank == 0) {
         assert_int_equal(tutti_new_group(twice, 2, &opts, &group), TUTTI_E_ARG);
@@ -222,6 +244,16 @@ static void one_refuses_a_backend_of_ours(tt_ctx *t)
     assert_int_equal(tutti_barrier(group), TUTTI_OK);
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
     a_group_works();
+}
+
+static void one_refuses_a_backend_of_ours(tt_ctx *t)
+{
+    one_refuses_where_they_wait(t, "meets");
+}
+
+static void one_refuses_a_backend_that_asks(tt_ctx *t)
+{
+    one_refuses_where_they_wait(t, "asks");
 }
 
 /* ---- groups for which not all name a backend --------------------------------------------------------- */
@@ -598,6 +630,7 @@ int main(void)
         TT_TEST(one_refuses_subgroups, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_subgroups, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_a_backend_that_asks, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_names_ours, .ranks = 3, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),

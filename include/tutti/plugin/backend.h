@@ -21,7 +21,8 @@
  * | fail | abort |
  * | windows | TUTTI_E_UNSUPPORTED |
  * | streams | run ends when its data are there |
- * | alive, world_id, hasten, advance, late_deadlines | nothing is known, is done early, or is late | */
+ * | alive, world_id, hasten, advance, late_deadlines | nothing is known, is done early, or is late |
+ * | usable, fixed_world | create finds out | */
 #ifndef TUTTI_PLUGIN_BACKEND_H
 #define TUTTI_PLUGIN_BACKEND_H
 
@@ -39,7 +40,7 @@ extern "C" {
  * does this number grows. Only what stands in arrays, tutti_segment and tutti_message, and tutti_op, which stands in a call, never
  * grow: another size would move what comes behind. What they lack comes in arrays beside them. The library drives tables of
  * older versions as well, from the one of its first release on: what they do not have yet is as if it were NULL. */
-enum { TUTTI_BACKEND_API = 3 };
+enum { TUTTI_BACKEND_API = 4 };
 
 /** The kinds of collective. Values are part of the wire: they enter the fingerprint. */
 typedef enum tutti_call_kind {
@@ -264,7 +265,7 @@ typedef struct tutti_backend_ops {
     const char *name; /* "native": what tutti_init_options.backend says; of what is registered, or a plug-in, for words */
 
     /* Required. Blocks until all members have called it, at most timeout_ms, unless lazy; the text of
-     * TUTTI_E_TIMEOUT names who has not. */
+     * TUTTI_E_TIMEOUT names who has not. Once tutti_store_stops() is true here a member has refused the group: fail soon. */
     tutti_status (*create)(const tutti_backend_config *config, tutti_backend **backend_out);
     /* Required. Do call to its end on the calling thread. One at a time per backend, in seq order. After
      * a failure the backend is finished: every later run returns the same status. But for one: TUTTI_E_UNSUPPORTED, with words, of
@@ -346,6 +347,17 @@ typedef struct tutti_backend_ops {
      * they can split; fails if that has broken backend. has_failed: it could not come as far as create; then this waits for
      * nobody, and the others make their groups without splitting. */
     tutti_status (*sit_out)(tutti_backend *backend, uint64_t step, int64_t timeout_ms, bool has_failed);
+
+    /* From version 4 on. */
+
+    /* Optional; NULL: TUTTI_OK. Whether a world of it can be made in this process at all: asked before its members look for each other,
+     * so the others are told nothing. For what is so on all of them, as that the library below has ended; what one member alone may
+     * lack create says, which they are told of. Words: what is not, and one next step. Never blocks. Any thread. */
+    tutti_status (*usable)(void);
+    /* A group of it without a parent has exactly the ranks that the job was started with, each under its own number: create refuses any
+     * other. So what would make one of fewer or more (shrink, grow, join, reconfigure) is TUTTI_E_UNSUPPORTED at once, and nobody is
+     * waited for. Groups with a parent may be of some of them. */
+    bool fixed_world;
 } tutti_backend_ops;
 
 struct tutti_backend {

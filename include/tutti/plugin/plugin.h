@@ -34,7 +34,7 @@ extern "C" {
 
 /** The version of tutti_plugin and tutti_plugin_host. Both only grow at the end, and each time it does this number
  * grows; so what a plug-in knows of the host is always there. */
-enum { TUTTI_PLUGIN_API = 3 };
+enum { TUTTI_PLUGIN_API = 4 };
 
 /** A word that threads sleep on. In C++: read and write it with the compiler's __atomic functions. */
 #ifdef __cplusplus
@@ -106,8 +106,8 @@ typedef struct tutti_plugin_host {
     /* A store that was not reached within timeout_ms is TUTTI_E_TIMEOUT here: who looks for a moment, again and again, goes on
      * until its own deadline. One that refuses, or has lost the connection, is TUTTI_E_NETWORK, at once. A look has to
      * be long enough to connect again: 200 ms. Look once, at least, whatever the time, before a member is said to be missing.
-     * On the thread that is in create a wait that ends before its time with TUTTI_E_TIMEOUT was ended by the library: a member has
-     * refused the group. Fail then, with whatever words: the library says who, and why. */
+     * On the thread that is in create the library ends a wait, as if its time were up, when a member has refused the group: store_stops,
+     * below, says whether it has. */
     tutti_status (*store_get)(tutti_store *store, const char *key, int64_t timeout_ms, tutti_bytes *value_out);
     tutti_status (*store_add)(tutti_store *store, const char *key, int64_t delta, int64_t *sum_out);
     tutti_status (*store_wait)(tutti_store *store, const char *const *keys, size_t n, int64_t timeout_ms);
@@ -138,6 +138,14 @@ typedef struct tutti_plugin_host {
     tutti_status (*thread_start)(const char *name, void (*body)(void *arg), void *arg, tutti_plugin_thread **thread_out);
     /* Wait until body has returned, and forget thread. Once for each; not on that thread. */
     void (*thread_join)(tutti_plugin_thread *thread);
+
+    /* ---- waits that are in vain: from version 4 on ---- */
+
+    /* tutti_store_stops() of tutti/plugin/store.h. In create, on the thread that was called: a member has refused the group, and it
+     * will never be. Fail then, with whatever words: the library says who, and why. Ask it after a TUTTI_E_TIMEOUT of the store's, and, of
+     * a wait that is not in the store, between two looks. It stays true until create has returned, costs no more than a look at
+     * memory, and is false on any other thread. */
+    bool (*store_stops)(void);
 } tutti_plugin_host;
 
 /** What a plug-in shows. */

@@ -120,7 +120,7 @@ TUTTI_API tutti_status tutti_store_fail(tutti_status status, const char *words);
 TUTTI_API int64_t tutti_store_slice(int64_t deadline_ns);
 
 /** Whether the wait that the calling thread is in is to end now, as if its time were up: a group is being left, or a rank that
- * it waits for is gone. An entry that does not look holds up that thread until the deadline.
+ * it waits for is gone; in a backend's create, a member has refused the group. An entry that does not look holds the thread up.
  * @threads any; it answers for the calling one
  * @source  ours */
 TUTTI_API bool tutti_store_stops(void);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <tutti/memory.h>
+#include <tutti/plugin/store.h>
 #include <tutti/private.h>
 #include "backend/plugin/device.h"
 #include "base/thread.h"
@@ -132,4 +133,5 @@ const tutti_plugin_host tti_plugin_host = {
     .device = tti_device_ops_of,
     .thread_start = start_thread,
     .thread_join = join_thread,
+    .store_stops = tutti_store_stops,
 };

@@ -27,7 +27,8 @@
 enum { WHOSE_BYTES = PATH_MAX + 16, ALL_DEVICES = 1 << TUTTI_CPU | 1 << TUTTI_CUDA };
 
 /* Bytes of tutti_plugin in each version that is taken, the oldest first. */
-static const uint32_t version_bytes[] = { sizeof(tutti_plugin), sizeof(tutti_plugin), sizeof(tutti_plugin) }; /* later ones: the host has more */
+static const uint32_t version_bytes[] = { sizeof(tutti_plugin), sizeof(tutti_plugin), sizeof(tutti_plugin),
+                                          sizeof(tutti_plugin) }; /* later ones: the host has more */
 
 enum { N_VERSIONS = sizeof version_bytes / sizeof version_bytes[0] };
 

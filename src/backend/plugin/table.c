@@ -22,8 +22,9 @@
 #include <tutti/private.h>
 
 /* Bytes of the table of each version that is driven, the oldest first. */
-static const uint32_t version_bytes[] = { offsetof(tutti_backend_ops, sit_out), sizeof(tutti_backend_ops),
-                                          sizeof(tutti_backend_ops) }; /* the third: the table of windows has its size */
+static const uint32_t version_bytes[] = { offsetof(tutti_backend_ops, sit_out), offsetof(tutti_backend_ops, usable),
+                                          offsetof(tutti_backend_ops, usable), /* the third: the table of windows has its size */
+                                          sizeof(tutti_backend_ops) };
 
 enum {
     N_VERSIONS = sizeof version_bytes / sizeof version_bytes[0],
