@@ -125,7 +125,8 @@ enum {
  *           TUTTI_E_REMOTE       with a list: a member that was to stay has refused; the text has its reason
  *           TUTTI_E_TIMEOUT      a member that was to stay did not come; the text names it
  *           TUTTI_E_UNSUPPORTED  no list, and the members cannot talk to each other without a store, because of the
- *                                backend, or because TUTTI_PORT_RANGE has fewer than 4 ports for each rank
+ *                                backend, or because TUTTI_PORT_RANGE has fewer than 4 ports for each rank; or a backend of the
+ *                                result has worlds of all ranks of a job alone ("mpi"), which is said at once
  * @threads  one, when no other thread is inside a call on group, or about to use groups made from it
  * @source   torch.distributed.shrink_group; without a list: ours */
 TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ranks, tutti_group *group,
@@ -149,7 +150,8 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
  *
  * @errors   TUTTI_E_ARG          a bad name or number
  *           TUTTI_E_STATE        operations are under way; or the caller is a callback or a hook that group waits for
- *           TUTTI_E_UNSUPPORTED  group is no world
+ *           TUTTI_E_UNSUPPORTED  group is no world; or a backend of the result has worlds of all ranks of a job alone ("mpi"), which
+ *                                is said at once
  *           TUTTI_E_MISMATCH     another member was given arguments that are wrong; the text says which rank, and why
  *           TUTTI_E_REMOTE       another member cannot take part: operations are under way there; the text says the same
  *           TUTTI_E_PEER         a member has ended, or a newcomer that had a place; the text names it
@@ -222,7 +224,8 @@ TUTTI_API const char *tutti_get_reconfigure_handle(const tutti_group *group);
  *           TUTTI_E_MISMATCH     another member has other handles
  *           TUTTI_E_PEER         a member that had come has ended, where the store can tell; the text names it
  *           TUTTI_E_TIMEOUT      a member did not come; the text names it
- *           TUTTI_E_UNSUPPORTED  group is no world
+ *           TUTTI_E_UNSUPPORTED  group is no world; or there are more or fewer handles than group has members, and its backend has
+ *                                worlds of all ranks of a job alone ("mpi")
  *           what the store fails with
  * @units    ms
  * @threads  one, when no other thread is inside a call on group

@@ -22,6 +22,13 @@ tti_backing tti_backing_like(const tutti_group *like, const tutti_group_options 
 /** Whether they can be had, before anybody is met.
  * @errors as tti_routes_find() */
 tutti_status tti_backing_check(const tti_backing *backing);
+/** The end of words for who is refused by the next one, and could name backends. */
+#define TTI_NAME_ANOTHER "name another backend in the options of all, as \"native\", or start the job anew with the ranks that are wanted"
+
+/** Whether a group with these backends, which can be had, can be made of more or fewer ranks than the job was started with; next: what
+ * to do where not.
+ * @errors TUTTI_E_UNSUPPORTED  one of them has none of others; the same on all members with the same backends */
+tutti_status tti_backing_check_members(const char *what, const tti_backing *backing, const char *next);
 /** Fill group's store, below parent in a folder called key. */
 tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_store *parent);
 /** How a backend is made: each waits for the members until deadline_ns, but for the second. */

@@ -113,6 +113,20 @@ tutti_status tti_backing_check(const tti_backing *backing)
     return tti_routes_find(&probe, backing);
 }
 
+tutti_status tti_backing_check_members(const char *what, const tti_backing *backing, const char *next)
+{
+    tutti_group  probe = { .size = 0 };
+    tutti_status st = tti_routes_find(&probe, backing);
+    int          i;
+
+    for (i = 0; i < TTI_DEVICES && st == TUTTI_OK; i++)
+        if (probe.routes[i].ops != NULL && tti_backend_is_fixed(probe.routes[i].ops))
+            st = tti_fail(TUTTI_E_UNSUPPORTED,
+                          "%s: backend '%s' has worlds of all ranks that the job was started with, and no others\n  next: %s", what,
+                          probe.routes[i].ops->name, next);
+    return st;
+}
+
 /* ---- dividing ---- */
 
 /* The backend of this row, if parts of the group may be split from it; NULL: there is none. */

@@ -517,6 +517,8 @@ static tutti_status grow(tutti_group *old, const char *name, int n_new, const tu
     if (st == TUTTI_OK)
         st = tti_backing_check(&backing);
     if (st == TUTTI_OK)
+        st = tti_backing_check_members("grow_group", &backing, TTI_NAME_ANOTHER);
+    if (st == TUTTI_OK)
         st = tti_admission_open("grow_group", old->root, name, &to);
     st = agree(old, &to, st, n_new);
     if (st == TUTTI_OK && to.size > 0 && to.part == NULL)
@@ -534,16 +536,18 @@ static tutti_status grow(tutti_group *old, const char *name, int n_new, const tu
     return TUTTI_OK;
 }
 
-/* What no member of the world can be told of, and what all of them know: who calls is told. */
-static tutti_status check_caller(const tutti_group *group)
+/* What no member of the world can be told of, and what all of them know, as the world's own backends: who calls is told. */
+static tutti_status check_caller(const tutti_group *group, const tutti_group_options *opts)
 {
+    const tti_backing like = { .like = group };
+
     if (group->world != group)
         return tti_fail(TUTTI_E_UNSUPPORTED, "grow_group: group '%s' is no world\n"
                                              "  next: let them into the world, and make the group anew", group->name);
     if (tti_group_calls_us(group))
         return tti_fail(TUTTI_E_STATE, "grow_group: called by a hook, or by a callback of the same world\n"
                                        "  next: call it where no operation waits for the caller");
-    return TUTTI_OK;
+    return opts->backend == NULL ? tti_backing_check_members("grow_group", &like, TTI_NAME_ANOTHER) : TUTTI_OK;
 }
 
 tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, const tutti_group_options *opts,
@@ -551,7 +555,7 @@ tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, c
 {
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
     tutti_group        *old = NULL;
-    tutti_status        st;
+    tutti_status        st, read;
 
     if (group_out == NULL)
         return tti_fail(TUTTI_E_ARG, "grow_group: group_out is NULL\n  next: pass where to put the group");
@@ -560,13 +564,13 @@ tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, c
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }
-    if (st == TUTTI_OK)
-        st = check_caller(old);
     if (st == TUTTI_OK) {
-        st = tti_joint_options_read("grow_group", opts, &known);
-        if (st != TUTTI_OK)
+        read = tti_joint_options_read("grow_group", opts, &known);
+        if (read != TUTTI_OK)
             known = (tutti_group_options)TUTTI_GROUP_OPTIONS;
-        st = grow(old, name, n_new, &known, st, group_out); /* also where they cannot be taken: others are told */
+        st = check_caller(old, &known);
+        if (st == TUTTI_OK)
+            st = grow(old, name, n_new, &known, read, group_out); /* also where they cannot be taken: others are told */
     }
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;

@@ -195,6 +195,8 @@ static tutti_status come_in(tti_admission *to, const char *name, const char *bac
     tutti_status      st = tti_backing_check(&backing);
 
     if (st == TUTTI_OK)
+        st = tti_backing_check_members("join_group", &backing, TTI_NAME_ANOTHER);
+    if (st == TUTTI_OK)
         st = tti_admission_open("join_group", to->join.store, name, to);
     if (st == TUTTI_OK)
         st = ask_the_living(to, &number, &will);

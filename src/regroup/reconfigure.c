@@ -99,6 +99,17 @@ static tutti_status order_members(const tutti_group *world, const tutti_reconfig
     return TUTTI_OK;
 }
 
+/* All members find the same, but for one that has met nobody yet: what its backend can have is not known before. */
+static tutti_status check_number(const tutti_group *world, int n)
+{
+    const tti_backing like = { .like = world };
+
+    if (world->backend == NULL || n == world->size)
+        return TUTTI_OK;
+    return tti_backing_check_members(what, &like, "pass the handles of all its members, or start the job anew with the ranks that are "
+                                                  "wanted");
+}
+
 static tutti_status check_world(tutti_group *world)
 {
     tutti_group *child;
@@ -345,6 +356,8 @@ tutti_status tutti_reconfigure(tutti_group *group, const tutti_reconfigure_optio
         st = check_handles(world, &known);
     if (st == TUTTI_OK)
         st = order_members(world, &known, &m);
+    if (st == TUTTI_OK)
+        st = check_number(world, m.n);
     if (st == TUTTI_OK)
         st = meet(world, &m, &known);
     free(m.handles);

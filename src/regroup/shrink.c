@@ -9,7 +9,7 @@
  *         destroyed, with the groups that use its connections. Over backends that cannot talk any more when a
  *         group is finished they meet in the old store, with a list (by_store.c).
  * Refuses Who cannot even begin tells the others where there is a list, as they would wait for it (refused.c). Without one they go on
- *         without who does not come.
+ *         without who does not come. Backends that have no world of fewer ranks are refused before anybody is met.
  * Fails   The old group stays as it is, unless its works were to be aborted; the survivors may try
  *         again, and exclude more.
  * Source  torch.distributed.shrink_group; agreeing without a list is ours. */
@@ -124,30 +124,37 @@ static tutti_status replace(tutti_group *old, const bool *excluded, unsigned fla
     return TUTTI_OK;
 }
 
+/* Whether the call could be made, which looks at nobody else; known: the options. */
+static tutti_status check(tutti_group *old, const int *excluded, int n, unsigned flags, const tutti_group_options *known)
+{
+    const tti_backing backing = tti_backing_like(old, known);
+    tutti_status      st = tti_backing_check(&backing);
+
+    if (st == TUTTI_OK)
+        st = tti_backing_check_members("shrink_group", &backing, TTI_NAME_ANOTHER);
+    if (st == TUTTI_OK)
+        st = check_call(old, excluded, n, flags);
+    if (st == TUTTI_OK && tti_group_calls_us(old))
+        st = tti_fail(TUTTI_E_STATE, "shrink_group: called by a hook, or by a callback of the same world");
+    return st;
+}
+
 static tutti_status shrink(const int *excluded, int n, tutti_group *group, unsigned flags,
                            const tutti_group_options *opts, tutti_group **group_out)
 {
-    const char         *what = "shrink_group";
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
-    tti_backing         backing;
     tutti_group        *old = NULL;
     bool               *marks = NULL;
-    tutti_status        st = tti_group_resolve(group, what, &old);
+    tutti_status        st = tti_group_resolve(group, "shrink_group", &old);
 
     if (st == TUTTI_OK && old == NULL) {
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }
     if (st == TUTTI_OK)
-        st = tti_joint_options_read(what, opts, &known);
+        st = tti_joint_options_read("shrink_group", opts, &known);
     if (st == TUTTI_OK)
-        st = check_call(old, excluded, n, flags);
-    if (st == TUTTI_OK && tti_group_calls_us(old))
-        st = tti_fail(TUTTI_E_STATE, "%s: called by a hook, or by a callback of the same world", what);
-    if (st == TUTTI_OK) {
-        backing = tti_backing_like(old, &known);
-        st = tti_backing_check(&backing);
-    }
+        st = check(old, excluded, n, flags, &known);
     if (st == TUTTI_OK)
         st = read_list(old, excluded, n, &marks);
     if (st == TUTTI_OK && (flags & TUTTI_SHRINK_ABORT) != 0)
