@@ -288,10 +288,22 @@ static void give_memory(tmpi_backend *b)
 
 /* ---- the table's entries ---- */
 
+/* Whether the process has another group. */
+static bool has_others(const tmpi_backend *b)
+{
+    bool others;
+
+    tmpi_lock();
+    others = b->next != NULL || b->link != &open_groups;
+    tmpi_unlock();
+    return others;
+}
+
 static tutti_status open_comm(tmpi_backend *b, const tutti_backend_config *config)
 {
     tutti_status st = tmpi_meet(config, &b->token);
 
+    b->refused = tmpi_is_refusal(st) && has_others(b);
     if (st == TUTTI_OK)
         st = config->parent == NULL ? copy_world(b, config) : choose_members(b, config);
     return st == TUTTI_OK ? tmpi_notices_open(b) : st;
@@ -366,7 +378,7 @@ void tmpi_destroy(tutti_backend *backend)
      * are; after a failure, of which MPI's end is one, MPI may still use it. */
     if (!failed && !b->stuck && b->comm != MPI_COMM_NULL)
         (void)TMPI_CALL(MPI_Comm_free(&b->comm));
-    leave(b, failed);
+    leave(b, failed && !b->refused);
     b->home->backend = NULL;
     tmpi_home_drop(b->home);
     tmpi_unlock();

@@ -85,6 +85,14 @@ tutti_status tmpi_fail_mpi(int code, const char *what, const char *group)
     return tmpi_host->fail(TUTTI_E_BACKEND, "%s on group '%s': MPI says '%.200s'", what, group, words);
 }
 
+tutti_status tmpi_usable(void)
+{
+    int ended = 0;
+
+    MPI_Finalized(&ended); /* may be called at any time */
+    return ended || tmpi_has_ended() ? tmpi_fail_ended() : TUTTI_OK;
+}
+
 /* ---- beginning ---- */
 
 /* Open MPI opens parts of its own at run time, which look for its symbols among those that everybody sees; a plug-in's

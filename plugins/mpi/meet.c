@@ -12,10 +12,11 @@
  *         the only one.) Only those meet that were given the same list of members. Who waits looks now and then what the others
  *         were given.
  * Waits   In pieces, between which a failure of the world is seen; a store that is out of reach for one is asked again. Each
- *         looks once at least, however late it is. Who is missing when time is up is looked up then. Two pieces in a row that end
- *         long before their time were ended by the library: a member has refused the group before it came here. (One alone may be the
- *         rounding of a store of the program's own.) All are told so by themselves, in better words than a verdict would have, and
- *         without that member there is none that lets anybody go on. */
+ *         looks once at least, however late it is. Who is missing when time is up is looked up then. The library ends them where a
+ *         member has refused the group before it came here. All are told so by themselves, in better words than a verdict would
+ *         have, and without that member there is none that lets anybody go on.
+ * Refused A group that MPI was not asked for, for what all members are told or have found, is no trouble of MPI's: a process that has
+ *         another group goes on with that one, and to an orderly end. Who did not come in time, or lost the store, is. */
 #include "mpi_backend.h"
 
 #include <stdio.h>
@@ -23,13 +24,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { PIECE_MS = 200, EARLY_MS = 20 /* before its time */, NAMED_MOST = 8, KEY_BYTES = 48 };
+enum { PIECE_MS = 200, NAMED_MOST = 8, KEY_BYTES = 48 };
 
 typedef struct meeting {
     const tutti_backend_config *config;
     int64_t                     deadline_ns;
     uint64_t                    list; /* a number made of all members */
-    int                         n_ended; /* pieces in a row, before their time */
 } meeting;
 
 static uint64_t number_of(const tutti_backend_config *config)
@@ -175,23 +175,11 @@ static tutti_status look(const meeting *m, const char *key, tutti_bytes *value_o
     return st == TUTTI_E_NETWORK && tmpi_host->now_ns() >= until ? TUTTI_E_TIMEOUT : st;
 }
 
-/* Whether a look that has run out of time had not used up its own: by more than clocks and stores round. */
-static bool is_early(tutti_status st, int64_t began_ns)
-{
-    return st == TUTTI_E_TIMEOUT && tmpi_host->now_ns() - began_ns < (PIECE_MS - EARLY_MS) * INT64_C(1000000);
-}
-
-/* By the library. */
-static bool was_ended(const meeting *m)
-{
-    return m->n_ended > 1;
-}
-
-static tutti_status await_key(meeting *m, const char *key, tutti_bytes *value_out)
+static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *value_out)
 {
     tutti_status st = TUTTI_E_TIMEOUT;
     unsigned     pieces;
-    int64_t      left_ms, began_ns;
+    int64_t      left_ms;
 
     for (pieces = 0; st == TUTTI_E_TIMEOUT; pieces++) {
         left_ms = (m->deadline_ns - tmpi_host->now_ns()) / 1000000;
@@ -202,11 +190,9 @@ static tutti_status await_key(meeting *m, const char *key, tutti_bytes *value_ou
             st = compare_lists(m);
         if (st != TUTTI_OK)
             return st;
-        began_ns = tmpi_host->now_ns();
         st = look(m, key, value_out);
-        m->n_ended = is_early(st, began_ns) ? m->n_ended + 1 : 0;
-        if (was_ended(m))
-            return tmpi_host->fail(TUTTI_E_TIMEOUT, "making group '%s' was ended on rank %d", m->config->name,
+        if (st == TUTTI_E_TIMEOUT && tmpi_host->store_stops())
+            return tmpi_host->fail(TUTTI_E_REMOTE, "making group '%s' was ended on rank %d", m->config->name,
                                    m->config->global_ranks[m->config->rank]);
     }
     return st;
@@ -262,7 +248,7 @@ static tutti_status decide(const meeting *m, verdict *v)
 }
 
 /* Member 0: what each of the others has found. */
-static tutti_status collect(meeting *m, verdict *v)
+static tutti_status collect(const meeting *m, verdict *v)
 {
     tutti_bytes  found = { 0 };
     tutti_status st = TUTTI_OK;
@@ -282,7 +268,7 @@ static tutti_status collect(meeting *m, verdict *v)
     return decide(m, v);
 }
 
-static tutti_status hear(meeting *m, verdict *v)
+static tutti_status hear(const meeting *m, verdict *v)
 {
     tutti_bytes  said = { 0 };
     tutti_status st;
@@ -304,10 +290,15 @@ static tutti_status leave(const meeting *m, tutti_status why, verdict *v)
     return decide(m, v);
 }
 
+bool tmpi_is_refusal(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_MISMATCH || st == TUTTI_E_REMOTE;
+}
+
 tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
 {
     const int64_t until = config->timeout_ms < 0 ? INT64_MAX : tmpi_host->now_ns() + config->timeout_ms * 1000000;
-    meeting       m = { .config = config, .deadline_ns = until, .list = number_of(config) };
+    const meeting m = { .config = config, .deadline_ns = until, .list = number_of(config) };
     verdict       v = { 0 };
     char          key[KEY_BYTES];
     tutti_status  fits = config->parent == NULL ? check_world(config) : TUTTI_OK, st;
@@ -322,7 +313,7 @@ tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
         st = config->rank == 0 ? collect(&m, &v) : hear(&m, &v);
     else if (st == TUTTI_OK && config->rank == 0)
         st = decide(&m, &v);
-    if (st != TUTTI_OK && !was_ended(&m))
+    if (st != TUTTI_OK && !tmpi_host->store_stops())
         st = leave(&m, st, &v);
     if (st == TUTTI_OK && v.words[0] != '\0')
         st = tmpi_host->fail((tutti_status)v.status, "%s", v.words);

@@ -79,6 +79,9 @@ void tmpi_engine_leave(bool failed);
 bool tmpi_has_ended(void);
 /** Words for what would need MPI then. */
 tutti_status tmpi_fail_ended(void);
+/** Whether MPI is there, or may yet begin: the table's entry of that name.
+ * @errors TUTTI_E_STATE  it has ended, on all ranks therefore */
+tutti_status tmpi_usable(void);
 /** A call of MPI, under the lock: its code, or MPI_ERR_OTHER without a call if MPI has ended; tmpi_fail_mpi() then says so. */
 #define TMPI_CALL(call) (tmpi_has_ended() ? MPI_ERR_OTHER : (call))
 
@@ -115,6 +118,7 @@ struct tmpi_backend {
     /* Of the thread inside run, but for last_seq. */
     uint64_t       last_seq; /* under the lock: the call that run was in last; 0: none */
     bool           stuck;    /* MPI still has a call that was given up: what it uses is never freed */
+    bool           refused;  /* before MPI was asked for it, and there are others: its end spoils nothing */
     unsigned char *out;      /* what goes to MPI, and */
     unsigned char *in;       /* what comes from it, TMPI_STAGE bytes or a slice for each member */
     unsigned char *cards;    /* [n_ranks], and the own one */
@@ -155,6 +159,8 @@ tutti_status tmpi_await(tmpi_backend *b, MPI_Request *request, const tmpi_wait *
  * @errors TUTTI_E_ARG      MPI's world is another one; the text has both
  *         TUTTI_E_TIMEOUT  somebody did not come; the text says who */
 tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out);
+/** Whether what it has failed with is a refusal, of which all members are told. */
+bool tmpi_is_refusal(tutti_status st);
 
 /* ---- collective.c, card.c, motion.c ---- */
 

@@ -40,6 +40,8 @@ const tutti_backend_ops tmpi_ops = {
     .notify = tmpi_request_notify,
     .takes_segments = true,
     .streams = &tmpi_stream_ops,
+    .usable = tmpi_usable,
+    .fixed_world = true,
 };
 
 const tutti_plugin tutti_plugin_entry = {

@@ -4,11 +4,13 @@
  * Goal    a program that calls MPI itself begins and ends it, and neither meets what the other sends; with too few threads the
  *         backend is refused, which all ranks are told, and the program goes on with MPI; so it does where it finds the plug-in of
  *         another MPI library. One that ends MPI before its groups is told so by what it calls then, and goes on, too; also where
- *         the backend has begun MPI.
+ *         the backend has begun MPI. A world that is made after the end of MPI is refused for that, whatever else is not to be had then.
  * Method  one rank of two, built with the library of the plug-in. Says "rank R of P: fine". */
 #include <mpi.h>
 
 #include "mpi_check.h"
+
+#define ENDED "MPI has ended in this process, and cannot begin again\n  next: call MPI_Finalize after the last group of backend 'mpi'"
 
 /* Its own sum on MPI_COMM_WORLD, and a message with the tag of one of tutti's. */
 static void own_mpi(int rank, int size)
@@ -75,6 +77,7 @@ static void too_early(bool begins)
     FAILS(tutti_new_group(ranks, 2, NULL, &later), TUTTI_E_STATE, "after the last group of backend 'mpi'");
     OK(tutti_destroy_process_group(pair));
     OK(tutti_destroy_process_group(NULL));
+    FAILS(tutti_init_process_group(NULL), TUTTI_E_STATE, ENDED);
     printf("rank %d of %d: fine\n", rank, size);
 }
 
@@ -155,7 +158,9 @@ int main(int argc, char **argv)
     own_mpi(rank, size);
     MPI_Finalize();
     if (says(argc, argv, "multiple"))
-        refused(TUTTI_E_STATE, "MPI has ended in this process, and cannot begin again");
+        refused(TUTTI_E_STATE, ENDED);
+    FAILS(tutti_init_process_group(NULL), says(argc, argv, "other") ? TUTTI_E_UNSUPPORTED : TUTTI_E_STATE,
+          says(argc, argv, "other") ? "it was built for" : ENDED);
     printf("rank %d of %d: fine\n", rank, size);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 Goal    ranks      what mpi_ranks.c and
         failures   mpi_failures.c say holds, for two and for three ranks
+        regroup    what mpi_regroup.c says holds, and mpirun says nothing against the end of that job
         beside     the same for mpi_beside.c, a program that calls MPI itself; it leaves nothing in MPI, and is refused, and not ended,
                    where it finds the plug-in of another library
         store      what mpi_store.c says holds: a store of the program's own
@@ -17,7 +18,7 @@ Goal    ranks      what mpi_ranks.c and
         device_matrix  the matrix's core on such memory
 Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
 
-    mpi_test.py ranks|failures|store|beside|worlds|mnist|matrix|debug_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
+    mpi_test.py ranks|failures|regroup|store|beside|worlds|mnist|matrix|debug_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
     mpi_test.py device|device_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR --cudart FILE --claims FILE
 """
 import argparse
@@ -101,6 +102,14 @@ def ranks(job):
 def failures(job):
     for n in (2, 3):  # how it ends is mpirun's to say, which sees processes that have not finalized
         check_lines(run(job.ranks(n, job.bin / "mpi_failures"), job.backend(), ok=None), n)
+
+
+def regroup(job):
+    for n in (2, 3):
+        said = run(job.ranks(n, job.bin / "mpi_regroup"), job.backend())
+        check_lines(said, n)
+        if "without MPI_Finalize" in said:
+            sys.exit("a refusal is taken for a failure:\n" + said)
 
 
 def store(job):
@@ -243,7 +252,7 @@ def device_matrix(job):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["ranks", "failures", "store", "beside", "worlds", "mnist", "matrix", "debug_matrix", "device", "device_matrix"])
+    parser.add_argument("what", choices=["ranks", "failures", "regroup", "store", "beside", "worlds", "mnist", "matrix", "debug_matrix", "device", "device_matrix"])
     parser.add_argument("launcher")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--plugins", required=True)
