@@ -9,9 +9,8 @@
  *         which a failure of the world is seen, and at least once, however late it is. A member that fails leaves why it
  *         did: the others end with that.
  * Refused A member that has refused the group before it came here leaves its words with the library, which ends the waits of this
- *         thread when it finds them. So a piece that ends long before its time was ended, if the next one does, too: one alone may
- *         be the rounding of a store of the program's own. Nothing is left for the others then: all are told so by themselves, in
- *         better words. Who waits for NCCL, of whose waits the library knows nothing, waits for a piece in the store now and then.
+ *         thread in the store when it finds them, and says so to who waits for NCCL, and asks. Nothing is left for the others then:
+ *         all are told so by themselves, in better words.
  * Split   Where all members of another group divide that, NCCL may do without an id: split.c. tutti_new_group is not such a
  *         case, also of all ranks: who is not in it waits for nobody, and a rank that refuses its arguments must not cost the
  *         world its communicator. */
@@ -23,8 +22,6 @@
 enum { NAMED_MOST = 8, KEY_BYTES = 32 };
 
 static const char id_key[] = "nccl/id", failed_key[] = "nccl/failed";
-
-enum { EARLY_MS = 20 }; /* before its time: no clock and no store rounds by that much */
 
 static const int64_t ASK_NS = 1000 * 1000000; /* for one question to the store, beside what has to be looked at meanwhile */
 
@@ -71,18 +68,11 @@ static tutti_status say_missing(const tnccl_backend *b, const tutti_backend_conf
                             text, n > 0 ? "see what the ranks named do instead, or " : "");
 }
 
-tutti_status tnccl_look_for(tutti_store *store, const char *key, int *n_ended, tutti_bytes *found_out)
+tutti_status tnccl_look_for(tutti_store *store, const char *key, tutti_bytes *found_out)
 {
-    const int64_t      full_ns = (TNCCL_PIECE_MS - EARLY_MS) * INT64_C(1000000), began_ns = tnccl_host->now_ns();
     const tutti_status st = tnccl_host->store_get(store, key, TNCCL_PIECE_MS, found_out);
 
-    *n_ended = st == TUTTI_E_TIMEOUT && tnccl_host->now_ns() - began_ns < full_ns ? *n_ended + 1 : 0;
     return st == TUTTI_E_NETWORK ? TUTTI_E_TIMEOUT : st; /* it is asked again until the deadline */
-}
-
-bool tnccl_was_ended(int n_ended)
-{
-    return n_ended > 1;
 }
 
 static tutti_status say_ended(const tnccl_backend *b)
@@ -113,23 +103,6 @@ static tutti_status heed_others(const tnccl_backend *b)
     return st;
 }
 
-/* The same of who waits for NCCL, for a piece, so that the library can end it. */
-static tutti_status heed_all(tnccl_backend *b)
-{
-    tutti_bytes  words = { 0 };
-    tutti_status st = tnccl_look_for(b->store, failed_key, &b->n_ended, &words);
-
-    if (b->n_ended == 1) /* whether it was ended says the next one */
-        st = tnccl_look_for(b->store, failed_key, &b->n_ended, &words);
-    if (tnccl_was_ended(b->n_ended))
-        return say_ended(b);
-    if (st != TUTTI_OK)
-        return TUTTI_OK;
-    st = end_with(&words);
-    tnccl_host->bytes_free(&words);
-    return st;
-}
-
 static tutti_status heed_parent(const tutti_backend_config *config)
 {
     tnccl_backend *parent = (tnccl_backend *)config->parent;
@@ -147,17 +120,17 @@ static tutti_status heed_parent(const tutti_backend_config *config)
 static tutti_status hear_id(tnccl_backend *b, const tutti_backend_config *config, int64_t deadline_ns, ncclUniqueId *id)
 {
     tutti_bytes  found = { 0 };
-    tutti_status st = tnccl_look_for(b->store, id_key, &b->n_ended, &found);
+    tutti_status st = tnccl_look_for(b->store, id_key, &found);
 
     while (st == TUTTI_E_TIMEOUT) {
         st = heed_parent(config);
         if (st == TUTTI_OK)
-            st = tnccl_was_ended(b->n_ended) ? say_ended(b) : heed_others(b);
+            st = tnccl_host->store_stops() ? say_ended(b) : heed_others(b);
         if (st == TUTTI_OK && tnccl_host->now_ns() >= deadline_ns)
             st = say_missing(b, config);
         if (st != TUTTI_OK)
             return st;
-        st = tnccl_look_for(b->store, id_key, &b->n_ended, &found);
+        st = tnccl_look_for(b->store, id_key, &found);
     }
     if (st == TUTTI_OK && found.size != sizeof *id)
         st = tnccl_host->fail(TUTTI_E_STORE, "group '%s': NCCL's id in the store has %zu bytes, not %zu", b->name, found.size,
@@ -189,10 +162,12 @@ static tutti_status await_all(tnccl_backend *b, const tutti_backend_config *conf
         tnccl_host->idle(&rounds, false);
         if (tnccl_host->now_ns() >= deadline_ns) {
             st = say_missing(b, config);
+        } else if (tnccl_host->store_stops()) {
+            st = say_ended(b);
         } else if (tnccl_host->now_ns() >= next_look_ns) {
             st = heed_parent(config);
             if (st == TUTTI_OK)
-                st = heed_all(b);
+                st = heed_others(b);
             next_look_ns = tnccl_host->now_ns() + 5 * TNCCL_PIECE_MS * INT64_C(1000000);
         }
         pthread_mutex_lock(&b->lock);
@@ -249,7 +224,7 @@ tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config)
         st = tnccl_split(b, config, deadline_ns);
     if (st == TUTTI_OK)
         st = b->comm != NULL ? await_all(b, config, ncclInProgress, deadline_ns) : connect_by_id(b, config, deadline_ns);
-    if (st != TUTTI_OK && !tnccl_was_ended(b->n_ended))
+    if (st != TUTTI_OK && !tnccl_host->store_stops())
         leave_words(b);
     return st;
 }

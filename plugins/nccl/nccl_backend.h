@@ -97,7 +97,6 @@ typedef struct tnccl_backend {
     tutti_status    status; /* what the group has failed with */
     char            words[TNCCL_WORDS];
     bool            is_told;     /* others know, or need not */
-    int             n_ended;     /* pieces that the library has ended in a row, of the waits of who makes the group; that thread's alone */
     atomic_bool    ends;       /* destroy has begun; written under the lock */
     tutti_ticket   *under_way;   /* begun, and not ended */
     tutti_ticket   *spare;
@@ -152,12 +151,10 @@ tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, int64_t deadline_
 tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config);
 /** On the clock of the host; times that are too long to count, and -1, are INT64_MAX. */
 int64_t tnccl_deadline(int64_t timeout_ms);
-/** Look for key for TNCCL_PIECE_MS. *n_ended, 0 at first, counts the looks in a row that have ended before their time.
+/** Look for key for TNCCL_PIECE_MS, or until the library ends it (store_stops of the host).
  * @errors TUTTI_E_TIMEOUT  it is not there yet, or the store is out of reach, which may pass
  *         TUTTI_E_...      of the store's */
-tutti_status tnccl_look_for(tutti_store *store, const char *key, int *n_ended, tutti_bytes *found_out);
-/** Whether that many say that the library wants this thread back, as a member has refused the group (tutti/plugin/plugin.h). */
-bool tnccl_was_ended(int n_ended);
+tutti_status tnccl_look_for(tutti_store *store, const char *key, tutti_bytes *found_out);
 
 /* ---- split.c ---- */
 

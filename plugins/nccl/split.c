@@ -71,11 +71,10 @@ static tutti_status hear(tnccl_backend *from, uint64_t step, int64_t until_ns, b
     tutti_bytes  said = { 0 };
     char         key[KEY_BYTES];
     tutti_status st;
-    int          n_ended = 0;
 
     write_key(step, "way", key);
-    while ((st = tnccl_look_for(from->store, key, &n_ended, &said)) == TUTTI_E_TIMEOUT)
-        if (tnccl_was_ended(n_ended) || tnccl_host->now_ns() >= until_ns || has_failed(from))
+    while ((st = tnccl_look_for(from->store, key, &said)) == TUTTI_E_TIMEOUT)
+        if (tnccl_host->store_stops() || tnccl_host->now_ns() >= until_ns || has_failed(from))
             return propose(from, step, by_ids, split_out);
     if (st != TUTTI_OK)
         return st;

@@ -10,18 +10,25 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <time.h>
+#include "../early_store.h"
 
-enum { ROUNDS = 30, COUNT = 1000, PIECES = 4, LONG_MS = 120000, SHORT_MS = 2000 };
+enum { ROUNDS = 30, COUNT = 1000, PIECES = 4, LONG_MS = 120000, SHORT_MS = 2000, LOOKS = 3 };
 
 static int          rank, size;
 static cudaStream_t stream;
 static tutti_store *aside; /* where ranks meet that the group does not keep together any more */
 
-static void join(int64_t timeout_ms)
+/* store NULL: the launcher's. */
+static void join(int64_t timeout_ms, tutti_store *store)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
 
     opts.timeout_ms = timeout_ms;
+    opts.store = store;
+    if (store != NULL) {
+        opts.rank = atoi(getenv("RANK"));
+        opts.world_size = atoi(getenv("WORLD_SIZE"));
+    }
     opts.backend = "cpu:native,cuda:nccl";
     OK(tutti_init_process_group(&opts));
     rank = tutti_get_rank(NULL);
@@ -615,6 +622,27 @@ static void refusal(void)
     CHECK(sum_now(NULL, 1.0f) == (float)size);
 }
 
+/* Over a store whose waits end early, each of them: member 0, which makes NCCL's id, comes when the others have looked for it a few
+ * times, and is no other's refusal. */
+static void early(void)
+{
+    const char         *looked = "looked";
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    early_told.at = aside;
+    early_told.key = looked;
+    opts.backend = "cuda:nccl";
+    OK(tutti_barrier(NULL));
+    if (rank == 0)
+        OK(tutti_store_wait(aside, &looked, 1, LONG_MS / 2));
+    else
+        atomic_store(&early_told.left, LOOKS);
+    OK(tutti_new_group(NULL, 0, &opts, &group));
+    CHECK(sum_now(group, 1.0f) == (float)size);
+    OK(tutti_destroy_process_group(group));
+}
+
 /* ---- what is not there ---- */
 
 /* Whatever is missing: a group is made of the backends that are there, and memory of the host goes through; memory of GPUs is
@@ -649,6 +677,19 @@ static void at_rank_0(const char *variable, const char *value)
         setenv(variable, value, 1);
 }
 
+/* The world's, in a file beside the one that scratch names; it stays. */
+static tutti_store *open_early(const char *scratch)
+{
+    tutti_store *file = NULL, *store;
+    char         path[512];
+
+    snprintf(path, sizeof path, "%s-early", scratch);
+    OK(tutti_file_store_open(path, atoi(getenv("WORLD_SIZE")), &file));
+    store = early_store_around(file);
+    CHECK(store != NULL);
+    return store;
+}
+
 static void prepare(const char *what, const char *scratch)
 {
     if (strcmp(what, "error") == 0)
@@ -657,7 +698,7 @@ static void prepare(const char *what, const char *scratch)
         at_rank_0("FAKE_NCCL_VERSION", "21700");
     if (strcmp(what, "split_error") == 0)
         at_rank_0("FAKE_NCCL_SPLIT_ERROR", "1");
-    join(LONG_MS);
+    join(LONG_MS, strcmp(what, "early") == 0 ? open_early(scratch) : NULL);
     OK(tutti_file_store_open(scratch, size, &aside));
     cuda_open();
     CHECK(cuda.cudaStreamCreate(&stream) == cudaSuccess);
@@ -673,7 +714,7 @@ int main(int argc, char **argv)
     } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "absent", absent },
                   { "left_early", left_early }, { "error", error }, { "abort", aborted }, { "split", split },
                   { "split_by_ids", split_by_ids }, { "split_mixed", split_by_ids }, { "split_absent", split_absent },
-                  { "split_refused", split_refused }, { "split_error", split_error }, { "split_lost", split_lost }, { "refusal", refusal } };
+                  { "split_refused", split_refused }, { "split_error", split_error }, { "split_lost", split_lost }, { "refusal", refusal }, { "early", early } };
     size_t i;
 
     if (argc != 3) {

@@ -12,6 +12,7 @@ Goal    installed  the libraries that are installed, not the stand-in, are found
                   does not come, or a rank fails before it has a group; NCCL that fails at it ends the group on all, and
                   what it has made by then
         refusal   who waits for a member that has refused the group is told so at once, be it in the store or in NCCL
+        early     ... and who waits over a store whose waits end early is told nothing of the kind
         missing   where NCCL is not there, too old, or there is no GPU, or TUTTI_TLS asks for
                   encryption, the backend is refused in words that have what to set, and memory of the host
                   goes through the other one of the group
@@ -143,7 +144,7 @@ def debug_matrix(job):
 def main():
     cases = {"installed": installed, "order": order, "left_out": left_out, "ranks": ranks, "late": several("late"),
              "absent": several("absent"), "left_early": several("left_early"), "error": several("error"),
-             "abort": several("abort"), "split": split, "refusal": several("refusal"), "missing": missing, "threads": threads, "matrix": matrix,
+             "abort": several("abort"), "split": split, "refusal": several("refusal"), "early": several("early"), "missing": missing, "threads": threads, "matrix": matrix,
              "debug_matrix": debug_matrix}
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=sorted(cases))
