@@ -224,6 +224,22 @@ static json_t *make_root(const tutti_recorder_info *info)
                      "time_read_ns", (json_int_t)(info->read_ns + info->real_ns));
 }
 
+/* Into memory of just its size. jansson's own way, json_dumps(), lets its text grow, and where there is no memory for that in the
+ * middle of a key it leaves the key out, goes on, and says that all is well (2.14). */
+static char *text_of(const json_t *root)
+{
+    const size_t bytes = json_dumpb(root, NULL, 0, JSON_INDENT(1));
+    char        *text = bytes > 0 ? malloc(bytes + 1) : NULL;
+
+    if (text != NULL && json_dumpb(root, text, bytes, JSON_INDENT(1)) != bytes) {
+        free(text);
+        return NULL;
+    }
+    if (text != NULL)
+        text[bytes] = '\0';
+    return text;
+}
+
 static char *write_json(const tutti_recorder *r, const tutti_dump_options *opts)
 {
     tutti_recorder_info info = TUTTI_RECORDER_INFO;
@@ -237,7 +253,7 @@ static char *write_json(const tutti_recorder *r, const tutti_dump_options *opts)
            (opts->no_collectives || add_entries(r, &info, opts, entries));
     if (fine && json_object_set(root, "pg_config", config) == 0 && json_object_set(root, "pg_status", status) == 0 &&
         (opts->no_collectives || json_object_set(root, "entries", entries) == 0))
-        text = json_dumps(root, JSON_INDENT(1));
+        text = text_of(root);
     json_decref(config);
     json_decref(status);
     json_decref(entries);

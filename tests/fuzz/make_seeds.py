@@ -529,7 +529,6 @@ def safetensors():
 
 
 HEAD = struct.Struct("<8sIIQQQQQIIIIIIIIqQii64s64s64s40sQqqQQqQQQQQ1024s")
-SAVED = struct.Struct("<qQQ")  # behind it, in files of writers that are not old
 MASK = (1 << 64) - 1
 
 
@@ -538,7 +537,8 @@ def recorder_image(records=(), groups=(), names=(), ranks=(), record_count=8, gr
     group = struct.Struct("<QIIiiiiQQQQQQ64s64s32s64s" + ("QIIQ" if groups and len(groups[0]) > 17 else ""))  # without: as older ones had it
     name = struct.Struct("<QQQQ64s")
     slot = struct.Struct("<16Q")
-    head_bytes = HEAD.size + (SAVED.size if saved else 0)
+    behind = struct.Struct("<qQQQ"[:1 + len(saved or ())])  # in files of writers that are not old
+    head_bytes = HEAD.size + behind.size
     groups_at = (head_bytes + 7) // 8 * 8
     names_at = groups_at + group.size * group_count
     ranks_at = names_at + name.size * name_count
@@ -554,7 +554,7 @@ def recorder_image(records=(), groups=(), names=(), ranks=(), record_count=8, gr
     fields.update(other)
     HEAD.pack_into(made, 0, *fields.values())
     if saved:
-        SAVED.pack_into(made, HEAD.size, *saved)
+        behind.pack_into(made, HEAD.size, *saved)
     for i, g in enumerate(groups):
         group.pack_into(made, groups_at + i * group.size, *g)
     for i, n in enumerate(names):
@@ -603,6 +603,19 @@ def jobs_of_several_worlds():
     stuck = lambda group=0, kind=2, **more: record(2, kind=kind, group=group, seq=2, state=2, ended=0, **more)
     old, new = (lambda n, there=1: world(0, 11, 1, 3, n, there=there)), (lambda n: world(0, 12, 2, 2, n, follows=11))
     pair = lambda n: world(1, 11, 1, 2, n, name=b"1", ranks_at=0)
+    kinds = [record(i, kind=i, place=2, more=(0, 0, 0, 0, 0)) for i in range(1, 12)] + [record(i + 12, kind=32 + i, place=1) for i in range(4)]
+    both = (world, world[:1] + (1, 1, 1) + world[4:])
+    yield "kinds", recorder_image(kinds, both, names, ranks, record_count=16)
+    yield "kinds_of_a_root", recorder_image([record(r + 1, kind=k, place=1) for r, k in enumerate((3, 4, 6, 7, 40, 41, 44, 35))], both, names, ranks)
+    saved = (9500, 9500, ord("S"), 0)
+    for life in range(1, 16, 2):
+        yield f"alive_{life}", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7, pid_began=life, clock=1 + life // 2 % 2) + u8(0)
+    yield "gone", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7) + u8(0)
+    yield "of_another_boot", recorder_image(some, both, names, ranks, saved=saved) + u8(0)
+    yield "of_an_old_writer", recorder_image(some, both, names, ranks) + u8(0)
+    for n in (*range(1, 16), 25, 40, 70, 100, 128, 150, 200, 250):
+        yield f"fails_{n}", recorder_image(some, both, names, ranks, saved=saved)[:-1] + u8(n)
+        yield f"memory_fails_{n}", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7, pid_began=1) + u8(n)
     yield "regrouped", rank(0, (old(0, 0), new(0)), done, stuck(1)) + rank(1, (old(1, 0), new(1)), done) + rank(2, (old(2),), done, stuck())
     yield "left_behind", rank(0, (new(0),), stuck()) + rank(1, (new(1),), stuck()) + rank(2, (old(2),), done, record(2, kind=33, seq=1, place=1, state=2, ended=0))
     yield "subgroups", rank(0, (old(0), pair(0)), done, stuck(1)) + rank(1, (old(1),), done, stuck()) + rank(2, (old(2), pair(1)), done, stuck())
