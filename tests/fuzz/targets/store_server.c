@@ -4,8 +4,9 @@
  *
  * How     The input is a list of events on eight connections. Some come with a hello that is done by the real client side, so
  *         that what follows is requests; others are strangers. Requests come raw, in any pieces, or are made by the encoder.
+ *         A first byte with STAGE in it says what kind of a server it is: whether it has a secret, and small shares for clients.
  * Holds   Every reply is a frame that the client's side can read; what is served stays within the limits; connections that are
- *         gone leave nothing behind. */
+ *         gone leave nothing behind; who has the server make room leaves no more strangers than he said, but one. */
 #include "fuzz/fuzz.h"
 
 #include "store/store_engine.h"
@@ -14,7 +15,22 @@
 #include "wire/hello.h"
 
 /* Limits are low, so that short inputs come to them. */
-enum { CONNS = 8, STORED_MAX = 1 << 10, INPUT_MAX = 1 << 11, AT_ONCE = 1 << 20, EVENTS_MAX = 100 };
+enum {
+    CONNS = 8,
+    STORED_MAX = 1 << 10,
+    INPUT_MAX = 1 << 11,
+    OUTPUT_MAX = 1 << 10,
+    CLIENT_MAX = 1 << 8,
+    CLIENT_KEYS = 3,
+    KEYS_MAX = 5,
+    AT_ONCE = 1 << 20,
+    EVENTS_MAX = 100
+};
+
+/* The first byte; and what its highest bits say. */
+enum { STAGE = 31, HAS_SECRET = 1, SMALL_SHARES = 2, SMALL_REPLIES = 4 };
+
+static const tti_secret secret = { .present = true, .padded = { 1, 2, 3 } };
 
 typedef struct table {
     tti_engine      *engine;
@@ -23,6 +39,7 @@ typedef struct table {
     tti_buffer       replies[CONNS];
     int64_t          now_ns;
     size_t           most; /* of what is sent at once */
+    int              n_told; /* clients that were waiting when they went */
 } table;
 
 static void drop(table *t, int i)
@@ -72,16 +89,16 @@ static void settle(table *t)
     }
 }
 
-/* What an honest client says in its hello: always the same, as randomness is zeros and there is no secret. */
+/* What an honest client says in its hello: always the same, with a secret and without, as randomness is zeros. */
 typedef struct greeting {
     uint8_t first[TTI_HELLO_CLIENT_BYTES], second[TTI_HELLO_FINISH_BYTES];
     bool    made;
 } greeting;
 
 /* Those are asked of the real client side, once. */
-static void make_greeting(greeting *g, const void *answer, size_t answer_bytes)
+static void make_greeting(greeting *g, const tti_secret *known, const void *answer, size_t answer_bytes)
 {
-    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK };
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK, .secret = known };
     tti_hello              hello;
     const void            *data;
     size_t                 bytes;
@@ -103,18 +120,20 @@ static void make_greeting(greeting *g, const void *answer, size_t answer_bytes)
 
 static void greet(table *t, int i)
 {
-    static greeting g;
-    const void     *answer;
-    size_t          bytes;
+    static greeting   all[2];
+    const tti_secret *known = tti_engine_secret(t->engine);
+    greeting         *g = &all[known->present];
+    const void       *answer;
+    size_t            bytes;
 
-    if (!g.made)
-        make_greeting(&g, NULL, 0);
-    tti_engine_input(t->engine, t->conns[i], g.first, sizeof g.first);
+    if (!g->made)
+        make_greeting(g, known, NULL, 0);
+    tti_engine_input(t->engine, t->conns[i], g->first, sizeof g->first);
     answer = tti_engine_output(t->conns[i], &bytes);
-    if (!g.made)
-        make_greeting(&g, answer, bytes);
+    if (!g->made)
+        make_greeting(g, known, answer, bytes);
     tti_engine_sent(t->engine, t->conns[i], bytes);
-    tti_engine_input(t->engine, t->conns[i], g.second, sizeof g.second);
+    tti_engine_input(t->engine, t->conns[i], g->second, sizeof g->second);
     t->greeted[i] = true;
 }
 
@@ -173,6 +192,24 @@ static void ask(table *t, int i, tt_input *in)
     tti_buffer_release(&frame);
 }
 
+/* Who waited for a key and is gone. */
+static void tell_dropped(void *context, const void *key, size_t bytes)
+{
+    TT_MUST(key != NULL && bytes > 0 && bytes <= TUTTI_STORE_KEY_MAX + 1);
+    (*(int *)context)++;
+}
+
+/* One more has come, and the driver has few descriptors left. */
+static void relieve(table *t, int i, size_t most)
+{
+    accept_one(t, i, false);
+    if (t->conns[i] == NULL)
+        return;
+    while (tti_engine_relieve(t->engine, t->now_ns, most))
+        settle(t);
+    TT_MUST(tti_engine_n_unproven(t->engine) <= (most > 0 ? most : 1));
+}
+
 static void event(table *t, tt_input *in)
 {
     const uint8_t what = (uint8_t)tt_take(in, 1);
@@ -185,6 +222,9 @@ static void event(table *t, tt_input *in)
     case 3:
         t->now_ns += (int64_t)tt_take(in, 2) * TTI_MS;
         tti_engine_tick(t->engine, t->now_ns);
+        return;
+    case 30:
+        relieve(t, i, (size_t)tt_take(in, 1) & 7);
         return;
     default: break;
     }
@@ -200,15 +240,33 @@ static void event(table *t, tt_input *in)
         ask(t, i, in);
 }
 
+/* The server, as the input's beginning has it. */
+static void open_server(table *t, tt_input *in)
+{
+    tti_engine_limits limits = { .conns_max = CONNS - 1, .unproven_max = CONNS / 2, .stored_bytes_max = STORED_MAX,
+                                 .input_bytes_max = INPUT_MAX, .hello_ns = TTI_SECOND };
+    unsigned          kind = 0;
+
+    if (in->left > 0 && (*in->at & 31) == STAGE)
+        kind = (unsigned)tt_take(in, 1) >> 5;
+    if ((kind & SMALL_SHARES) != 0) {
+        limits.client_bytes_max = CLIENT_MAX;
+        limits.client_keys_max = CLIENT_KEYS;
+        limits.stored_keys_max = KEYS_MAX;
+    }
+    if ((kind & SMALL_REPLIES) != 0)
+        limits.output_bytes_max = OUTPUT_MAX;
+    TT_MUST(tti_engine_create(tt_still_port(), (kind & HAS_SECRET) != 0 ? &secret : NULL, &limits, &t->engine) == TUTTI_OK);
+    tti_engine_tell_dropped(t->engine, tell_dropped, &t->n_told);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const tti_engine_limits limits = { .conns_max = CONNS - 1, .unproven_max = CONNS / 2, .stored_bytes_max = STORED_MAX,
-                                       .input_bytes_max = INPUT_MAX, .hello_ns = TTI_SECOND };
-    tt_input                in = tt_input_of(data, size);
-    table                   t = { .most = AT_ONCE };
-    int                     i, n = 0;
+    tt_input in = tt_input_of(data, size);
+    table    t = { .most = AT_ONCE };
+    int      i, n = 0;
 
-    TT_MUST(tti_engine_create(tt_still_port(), NULL, &limits, &t.engine) == TUTTI_OK);
+    open_server(&t, &in);
     while (in.left > 0 && n++ < EVENTS_MAX) {
         event(&t, &in);
         settle(&t);
@@ -216,9 +274,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         TT_MUST(tti_engine_deadline(t.engine) > t.now_ns - TTI_SECOND || tti_engine_deadline(t.engine) == TTI_FOREVER);
     }
     TT_MUST(tti_engine_counted(t.engine).conns <= size);
+    tti_engine_ends(t.engine);
     for (i = 0; i < CONNS; i++)
         drop(&t, i);
-    TT_MUST(tti_engine_n_conns(t.engine) == 0);
+    TT_MUST(tti_engine_n_conns(t.engine) == 0 && tti_engine_n_unproven(t.engine) == 0);
     tti_engine_destroy(t.engine);
     return 0;
 }
