@@ -20,6 +20,7 @@
 #include "transport/carried/carried.h"
 #include "wire/bytes.h"
 
+enum { FULL = TTI_PARCEL_BYTES - TTI_PARCEL_HEAD, WINDOW_FULL = TTI_CARRIED_WINDOW / TTI_PARCEL_BYTES };
 enum { SIDES = 2, QUEUE = 4096, PATIENCE_MS = 30000, WAIT_MS = 5000, LARGE = 3 << 20 };
 
 /* ---- a transport ---- */
@@ -408,18 +409,21 @@ static void open_back(ends *e)
 /* Nobody reads: so much is taken, and no more, until some was. */
 static void test_window(void **state)
 {
+    /* Of full parcels: what is behind their heads. */
+    enum { WHOLE = WINDOW_FULL * FULL, TELLS = TTI_CARRIED_TELL / TTI_PARCEL_BYTES * FULL };
+
     ends     e = open_ends();
-    uint8_t *data = pattern(TTI_CARRIED_WINDOW);
+    uint8_t *data = pattern(WHOLE);
     tti_part one = { data, 1 };
 
     (void)state;
     behave(false, true, false, false);
     open_back(&e);
-    send_all(e.link[0], data, TTI_CARRIED_WINDOW);
+    send_all(e.link[0], data, WHOLE);
     assert_int_equal(e.link[0]->ops->send(e.link[0], &one, 1), -EAGAIN);
-    receive_all(e.link[1], 0, TTI_CARRIED_TELL - 1);
+    receive_all(e.link[1], 0, TELLS - 1);
     assert_int_equal(e.link[0]->ops->send(e.link[0], &one, 1), -EAGAIN);
-    receive_all(e.link[1], TTI_CARRIED_TELL - 1, 1);
+    receive_all(e.link[1], TELLS - 1, 1);
     sleep_on(e.link[0]); /* its bell is rung: there is room */
     assert_int_equal(e.link[0]->ops->send(e.link[0], &one, 1), 1);
     free(data);
@@ -457,18 +461,19 @@ static const tti_carried *inside(const tti_link *link)
 /* Messages without payload are taken out as frames alone: what they take of the window is told at once, too. */
 static void test_empty_messages(void **state)
 {
-    enum { MESSAGES = TTI_CARRIED_TELL / sizeof(tti_frame) + 1 };
+    enum { MESSAGES = TTI_CARRIED_TELL / sizeof(tti_frame) + 1, BYTES = MESSAGES * sizeof(tti_frame),
+           HEADS = (BYTES + FULL - 1) / FULL * TTI_PARCEL_HEAD };
 
     const int64_t until_ns = tti_port_now(port()) + PATIENCE_MS * TTI_MS;
     ends          e = open_ends();
-    uint8_t      *data = pattern(MESSAGES * sizeof(tti_frame));
+    uint8_t      *data = pattern(BYTES);
     uint64_t      n = 0;
     int           i;
 
     (void)state;
     open_back(&e);
-    send_all(e.link[0], data, MESSAGES * sizeof(tti_frame));
-    while (n < MESSAGES * sizeof(tti_frame) && tti_port_now(port()) < until_ns) {
+    send_all(e.link[0], data, BYTES);
+    while (n < BYTES + HEADS && tti_port_now(port()) < until_ns) {
         tti_lock(&e.carrier[1]->lock);
         n = inside(e.link[1])->bytes_arrived;
         tti_unlock(&e.carrier[1]->lock);
@@ -480,6 +485,67 @@ static void test_empty_messages(void **state)
     n = inside(e.link[1])->told;
     tti_unlock(&e.carrier[1]->lock);
     assert_true(n >= TTI_CARRIED_TELL);
+    free(data);
+    close_ends(&e);
+}
+
+/* Until so many parcels have come: what is not moved on by this thread the carrier's moves. */
+static void await_arrivals(const ends *e, uint64_t n_parcels)
+{
+    const int64_t until_ns = tti_port_now(port()) + PATIENCE_MS * TTI_MS;
+    uint64_t      n = 0;
+
+    while (n < n_parcels && tti_port_now(port()) < until_ns) {
+        tti_lock(&e->carrier[1]->lock);
+        n = inside(e->link[1])->n_arrived;
+        tti_unlock(&e->carrier[1]->lock);
+        port()->ops->yield(port());
+    }
+    assert_int_equal(n, n_parcels);
+}
+
+/* Parcels of one byte that nobody reads: their heads count, too, as a note of each is kept. */
+static void test_many_small_ones(void **state)
+{
+    enum { MOST = TTI_CARRIED_WINDOW / (TTI_PARCEL_HEAD + 1) };
+
+    ends     e = open_ends();
+    uint8_t *data = pattern(MOST);
+    uint64_t n;
+
+    (void)state;
+    for (n = 0; n < MOST; n++) {
+        send_all(e.link[0], data + n, 1);
+        if (n % (QUEUE / 2) == 0)
+            await_arrivals(&e, n + 1);
+    }
+    await_arrivals(&e, MOST);
+    assert_int_equal(e.link[0]->ops->send(e.link[0], &(tti_part){ data, 1 }, 1), -EAGAIN);
+    receive_all(e.link[1], 0, MOST);
+    free(data);
+    close_ends(&e);
+}
+
+/* What is lent for a small parcel may be much larger than it: it is given back at once. */
+static void test_small_ones_are_copied(void **state)
+{
+    enum { SMALL = 100, LARGE_ONE = TTI_CARRIED_LENT_LEAST };
+
+    ends     e = open_ends();
+    uint8_t *data = pattern(SMALL + LARGE_ONE);
+    int      n_loans;
+
+    (void)state;
+    behave(false, true, false, false);
+    for (n_loans = 0; n_loans < SMALL; n_loans++)
+        send_all(e.link[0], data + n_loans, 1);
+    send_all(e.link[0], data + SMALL, LARGE_ONE);
+    await_arrivals(&e, SMALL + 1);
+    tti_lock(&e.carrier[1]->lock);
+    n_loans = net.at[1]->n_loans;
+    tti_unlock(&e.carrier[1]->lock);
+    assert_int_equal(n_loans, 1);
+    receive_all(e.link[1], 0, SMALL + LARGE_ONE);
     free(data);
     close_ends(&e);
 }
@@ -534,7 +600,7 @@ static void test_late_card(void **state)
     const int64_t until_ns = tti_port_now(port()) + PATIENCE_MS * TTI_MS;
     ends          e = { .link = { NULL } };
     uint8_t      *parcel = calloc(1, TTI_PARCEL_HEAD + BYTES);
-    uint8_t       card[TTI_PACT_CARD + sizeof(int)] = { 'T', 'U', 'T', 'C', 1, 0, TTI_PACT_CARD };
+    uint8_t       card[TTI_PACT_CARD + sizeof(int)] = { 'T', 'U', 'T', 'C', 2, 0, TTI_PACT_CARD };
     uint8_t       out[4096];
     size_t        got = 0;
     uint64_t      told = 0;
@@ -685,7 +751,7 @@ static void card_breaks(const void *card, size_t bytes)
 
 static void test_cards(void **state)
 {
-    uint8_t card[TTI_PACT_CARD] = { 'T', 'U', 'T', 'C', 1, 0, TTI_PACT_CARD };
+    uint8_t card[TTI_PACT_CARD] = { 'T', 'U', 'T', 'C', 2, 0, TTI_PACT_CARD };
     ends    e = { .link = { NULL } };
     int     i;
 
@@ -696,9 +762,9 @@ static void test_cards(void **state)
     card[0] = 'U';
     card_breaks(card, sizeof card);
     card[0] = 'T';
-    card[4] = 2;
-    card_breaks(card, sizeof card);
     card[4] = 1;
+    card_breaks(card, sizeof card);
+    card[4] = 2;
     card[33] = 'u';
     card_breaks(card, sizeof card);
     card[33] = 'o';
@@ -858,7 +924,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),     cmocka_unit_test(test_window),  cmocka_unit_test(test_frames),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_nonsense), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_before_and_after), cmocka_unit_test(test_empty_messages), cmocka_unit_test(test_late_card),
+        cmocka_unit_test(test_before_and_after), cmocka_unit_test(test_empty_messages),
+        cmocka_unit_test(test_many_small_ones),
+        cmocka_unit_test(test_small_ones_are_copied), cmocka_unit_test(test_late_card),
         cmocka_unit_test(test_cards),     cmocka_unit_test(test_leaving), cmocka_unit_test(test_leaving_the_stopped),
         cmocka_unit_test(test_death),     cmocka_unit_test(test_death_of_both), cmocka_unit_test(test_broken),
         cmocka_unit_test(test_no_way),

@@ -220,7 +220,7 @@ def carried():
     """Steps: 0 bytes of the connection, 1 and 2 a parcel behind its token, lent or not, 3 a parcel as it is, 4 read, 5 write, ..."""
     token = b"\x88" * 16
 
-    def card(name=b"loop", version=1, size=64, window=1 << 20, address=b"there"):
+    def card(name=b"loop", version=2, size=64, window=1 << 20, address=b"there"):
         return b"TUTC" + u16(version) + u16(size) + u32(len(address)) + u32(window) + token + name.ljust(32, b"\0") + address
 
     def word(what, number):
@@ -242,16 +242,17 @@ def carried():
     met = heard(card())
     yield "meets", met + write + look + read
     yield "meets_in_pieces", b"".join(heard(card()[i:i + 7]) for i in range(0, len(card()), 7)) + write
-    for name, wrong in (("name", card(name=b"other")), ("version", card(version=2)), ("window", card(window=7)), ("address", card(address=b"")),
+    for name, wrong in (("name", card(name=b"other")), ("version", card(version=1)), ("window", card(window=7)), ("address", card(address=b"")),
                         ("unreachable", card(address=b"X"))):
         yield "card_" + name, heard(wrong) + read + write
     yield "in_order", met + lent(parcel(0, b"first")) + copied(parcel(1, b"second")) + read + read
+    yield "large_and_lent", met + lent(parcel(0, bytes(4096))) + lent(parcel(2, bytes(5000))) + read * 6
     yield "out_of_order", met + lent(parcel(2, b"third")) + copied(parcel(1, b"second")) + read + lent(parcel(0, b"first")) + look + read * 3
     yield "before_its_card", lent(parcel(0, b"early")) + read + met + read
     yield "twice", met + lent(parcel(1, b"x")) + lent(parcel(1, b"x")) + read
     yield "old_number", met + lent(parcel(0, b"x")) + read + lent(parcel(0, b"x")) + read
     yield "empty", met + lent(parcel(0)) + read
-    yield "taken", met + late + write * 400 + copied(parcel(0, b"", 2, 3201)) + told + write + copied(parcel(0, b"", 2, 1 << 60)) + read
+    yield "taken", met + late + write * 400 + copied(parcel(0, b"", 2, 3241)) + told + write + copied(parcel(0, b"", 2, 1 << 60)) + read
     yield "strangers", met + u8(3) + sized(b"\0" * 16 + parcel(0, b"x")) + u8(3) + sized(b"short") + lent(parcel(0, b"x", rank=2)) + lent(parcel(0, b"x", rank=77)) + read
     yield "ends", met + lent(parcel(0, b"last")) + heard(word(1, 1)) + read + read
     yield "ends_early", met + heard(word(1, 2)) + lent(parcel(0, b"first")) + read + lent(parcel(1, b"last")) + read * 3
@@ -602,6 +603,19 @@ def recorder():
     yield "bad_text", recorder_image(some[:2], ((world[:13] + (b"\xff\x1b[2J" * 12, b"\xe2\x82", b"n", b"w")),), names, ranks)
     yield "bad_ranks", recorder_image(some[:2], (world[:6] + (7,) + world[7:],), names, ranks)
     yield "cut_off", recorder_image(some)[:2500]
+    kinds = [record(i, kind=i, place=2, more=(0, 0, 0, 0, 0)) for i in range(1, 12)] + [record(i + 12, kind=32 + i, place=1) for i in range(4)]
+    both = (world, world[:1] + (1, 1, 1) + world[4:])
+    yield "kinds", recorder_image(kinds, both, names, ranks, record_count=16)
+    yield "kinds_of_a_root", recorder_image([record(r + 1, kind=k, place=1) for r, k in enumerate((3, 4, 6, 7, 40, 41, 44, 35))], both, names, ranks)
+    saved = (9500, 9500, ord("S"), 0)
+    for life in range(1, 16, 2):
+        yield f"alive_{life}", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7, pid_began=life, clock=1 + life // 2 % 2) + u8(0)
+    yield "gone", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7) + u8(0)
+    yield "of_another_boot", recorder_image(some, both, names, ranks, saved=saved) + u8(0)
+    yield "of_an_old_writer", recorder_image(some, both, names, ranks) + u8(0)
+    for n in (*range(1, 16), 25, 40, 70, 100, 128, 150, 200, 250):
+        yield f"fails_{n}", recorder_image(some, both, names, ranks, saved=saved)[:-1] + u8(n)
+        yield f"memory_fails_{n}", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7, pid_began=1) + u8(n)
 
 
 def jobs_of_several_worlds():
@@ -616,19 +630,6 @@ def jobs_of_several_worlds():
     stuck = lambda group=0, kind=2, **more: record(2, kind=kind, group=group, seq=2, state=2, ended=0, **more)
     old, new = (lambda n, there=1: world(0, 11, 1, 3, n, there=there)), (lambda n: world(0, 12, 2, 2, n, follows=11))
     pair = lambda n: world(1, 11, 1, 2, n, name=b"1", ranks_at=0)
-    kinds = [record(i, kind=i, place=2, more=(0, 0, 0, 0, 0)) for i in range(1, 12)] + [record(i + 12, kind=32 + i, place=1) for i in range(4)]
-    both = (world, world[:1] + (1, 1, 1) + world[4:])
-    yield "kinds", recorder_image(kinds, both, names, ranks, record_count=16)
-    yield "kinds_of_a_root", recorder_image([record(r + 1, kind=k, place=1) for r, k in enumerate((3, 4, 6, 7, 40, 41, 44, 35))], both, names, ranks)
-    saved = (9500, 9500, ord("S"), 0)
-    for life in range(1, 16, 2):
-        yield f"alive_{life}", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7, pid_began=life, clock=1 + life // 2 % 2) + u8(0)
-    yield "gone", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7) + u8(0)
-    yield "of_another_boot", recorder_image(some, both, names, ranks, saved=saved) + u8(0)
-    yield "of_an_old_writer", recorder_image(some, both, names, ranks) + u8(0)
-    for n in (*range(1, 16), 25, 40, 70, 100, 128, 150, 200, 250):
-        yield f"fails_{n}", recorder_image(some, both, names, ranks, saved=saved)[:-1] + u8(n)
-        yield f"memory_fails_{n}", recorder_image(some, both, names, ranks, saved=saved, boot=b"here", pid=7, pid_began=1) + u8(n)
     yield "regrouped", rank(0, (old(0, 0), new(0)), done, stuck(1)) + rank(1, (old(1, 0), new(1)), done) + rank(2, (old(2),), done, stuck())
     yield "left_behind", rank(0, (new(0),), stuck()) + rank(1, (new(1),), stuck()) + rank(2, (old(2),), done, record(2, kind=33, seq=1, place=1, state=2, ended=0))
     yield "subgroups", rank(0, (old(0), pair(0)), done, stuck(1)) + rank(1, (old(1),), done, stuck()) + rank(2, (old(2), pair(1)), done, stuck())

@@ -57,7 +57,7 @@ typedef struct tutti_transport_hooks {
     uint32_t size;    /* sizeof(tutti_transport_hooks) of the library */
     void    *context; /* the first argument of each */
     /* A parcel has come, from whomever. False: the library is done with it. True, which it says only where loan is not NULL:
-     * parcel stays as it is until give_back(loan). Who cannot lend gives NULL, and the library copies. */
+     * parcel stays as it is until give_back(loan). Who cannot lend gives NULL, and the library copies, as it does what is small. */
     bool (*arrived)(void *context, const void *parcel, size_t bytes, void *loan);
     /* What send was given under that cookie is not read any more. Once for each send that returned 0, whatever became of the
      * parcel, at the latest within close. */

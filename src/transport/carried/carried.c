@@ -7,10 +7,11 @@
  *   TELL    no bytes, no number: only what was taken
  *
  * How     What is sent is cut into parcels as it comes; a small message is one, with its frame. Those that come are kept by
- *         number, in the transport's own memory where it lends that, until they are read in their turn.
- * Window  At most WINDOW bytes of a way are sent and not told as taken. So a receiver that computes keeps so much and no
- *         more, as a socket would. What was taken stands in every parcel, and in one of its own after TELL bytes. It only
- *         grows, so that parcels which overtake each other do no harm.
+ *         number until they are read in their turn: large ones in the transport's own memory where it lends that, small ones
+ *         in a copy, as what is lent may be a buffer of many times their size.
+ * Window  At most WINDOW bytes of parcels with their heads are sent and not told as taken. So a receiver that computes keeps
+ *         so much, and a note of about a head's size for each parcel, and no more, as a socket would. What was taken
+ *         stands in every parcel, and in one of its own after TELL bytes. It only grows, so that parcels which overtake each other do no harm.
  * Token   A parcel is a stranger's unless it has the token that this end drew for this peer (pact.c); all 16 bytes are
  *         compared, whatever the first ones are, before anything else is read. Then it is the peer's, and a number or a count
  *         that cannot be breaks the link.
@@ -32,7 +33,9 @@
 
 enum { PARCEL_VERSION = 1, DATA = 1, TELL = 2, MOST = TTI_PARCEL_BYTES - TTI_PARCEL_HEAD };
 
-_Static_assert((int)TTI_CARRIED_WINDOW > (int)MOST, "a parcel fits into the window");
+_Static_assert((int)TTI_CARRIED_WINDOW > (int)TTI_PARCEL_BYTES, "a parcel fits into the window");
+_Static_assert(TTI_CARRIED_WINDOW - TTI_CARRIED_TELL > TTI_PARCEL_HEAD, "who waits for room is told before all of it was read");
+_Static_assert(sizeof(tti_arrival) <= TTI_PARCEL_HEAD, "the window bounds the notes of what has come, too");
 
 /* ---- those who sleep ---- */
 
@@ -58,9 +61,12 @@ static int64_t end_of(const tti_carried *link)
     return link->err != 0 && is_over(link, link->err_ns) ? -link->err : -EAGAIN;
 }
 
+/* Bytes that a parcel may have now, behind its head. */
 static uint64_t room(const tti_carried *link)
 {
-    return TTI_CARRIED_WINDOW - (link->bytes_sent - link->bytes_taken);
+    const uint64_t left = TTI_CARRIED_WINDOW - (link->bytes_sent - link->bytes_taken);
+
+    return left > TTI_PARCEL_HEAD ? left - TTI_PARCEL_HEAD : 0;
 }
 
 /* For recv. */
@@ -190,7 +196,7 @@ static int64_t send_parts(tti_carried *link, const tti_part *parts, int n_parts)
         if (err != 0)
             break;
         link->n_sent++;
-        link->bytes_sent += n;
+        link->bytes_sent += TTI_PARCEL_HEAD + n;
         done += n;
     }
     return done > 0 ? (int64_t)done : err != 0 ? err : -EAGAIN;
@@ -273,15 +279,16 @@ static tti_arrival *make_arrival(const uint8_t *data, size_t bytes, uint64_t num
     return arrival;
 }
 
-/* Every parcel holds a byte at least, so that the window bounds their numbers, too. */
+/* Every parcel has a head, and a byte at least, so that the window bounds their numbers, too. */
 static bool can_be(const tti_carried *link, uint64_t number, size_t bytes)
 {
-    return bytes > 0 && number >= link->next && number - link->next < TTI_CARRIED_WINDOW &&
-           link->bytes_arrived + bytes - link->got <= TTI_CARRIED_WINDOW && (!link->has_end || number < link->end);
+    return bytes > 0 && number >= link->next && number - link->next < TTI_CARRIED_WINDOW / (TTI_PARCEL_HEAD + 1) &&
+           link->bytes_arrived + TTI_PARCEL_HEAD + bytes - link->got <= TTI_CARRIED_WINDOW && (!link->has_end || number < link->end);
 }
 
-static bool take_data(tti_carried *link, uint64_t number, const uint8_t *data, size_t bytes, void *loan)
+static bool take_data(tti_carried *link, uint64_t number, const uint8_t *data, size_t bytes, void *offered)
 {
+    void        *loan = bytes >= TTI_CARRIED_LENT_LEAST ? offered : NULL;
     tti_arrival *arrival;
 
     if (link->state == TTI_CARRIED_PARTS) { /* nobody reads it; but the peer is to know that it is here */
@@ -303,7 +310,7 @@ static bool take_data(tti_carried *link, uint64_t number, const uint8_t *data, s
         return false;
     }
     link->n_arrived++;
-    link->bytes_arrived += bytes;
+    link->bytes_arrived += TTI_PARCEL_HEAD + bytes;
     return loan != NULL;
 }
 
@@ -349,6 +356,7 @@ static size_t hand_out(tti_carried *link, uint8_t *out, size_t bytes)
             link->last = NULL;
         link->at = 0;
         link->next++;
+        link->got += TTI_PARCEL_HEAD;
         give_back(link, arrival);
     }
     link->got += done;
@@ -471,7 +479,7 @@ static void carried_describe(const tti_link *base, char *out, size_t bytes)
     if (link->err != 0)
         snprintf(out, bytes, "by '%s': %s", link->carrier->ops->name, link->words);
     else
-        snprintf(out, bytes, "by '%s', %llu bytes of %llu that were sent are known to be taken%s", link->carrier->ops->name,
+        snprintf(out, bytes, "by '%s', %llu bytes of %llu that were sent in parcels are known to be taken%s", link->carrier->ops->name,
                  (unsigned long long)link->bytes_taken, (unsigned long long)link->bytes_sent,
                  link->state == TTI_CARRIED_MEETS ? "; its card has not come" : "");
     tti_unlock(&link->carrier->lock);

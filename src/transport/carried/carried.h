@@ -17,8 +17,9 @@
 enum {
     TTI_PARCEL_HEAD = 40,
     TTI_PARCEL_BYTES = 64 << 10,              /* with its head */
-    TTI_CARRIED_WINDOW = 1 << 20,             /* bytes of a way that its receiver has not read, at most */
+    TTI_CARRIED_WINDOW = 1 << 20,             /* bytes of parcels with their heads that the receiver has not read, at most */
     TTI_CARRIED_TELL = TTI_CARRIED_WINDOW / 4, /* read since the sender was last told: it is told again */
+    TTI_CARRIED_LENT_LEAST = 4 << 10,         /* bytes of a parcel for which a transport's buffer is kept */
     TTI_CARRIED_TOKEN = 16,
     TTI_PACT_CARD = 64, /* before the address */
     TTI_PACT_WORD = 16,
@@ -56,16 +57,16 @@ typedef struct tti_carried {
     /* Out. */
     uint8_t  token_out[TTI_CARRIED_TOKEN];
     uint64_t n_sent;     /* parcels with bytes in them */
-    uint64_t bytes_sent;
-    uint64_t bytes_taken; /* of them by the peer's reader, as far as it has told */
+    uint64_t bytes_sent;  /* with their heads */
+    uint64_t bytes_taken; /* of them by the peer's reader, as far as it has told: a head with the last byte behind it */
     /* In. */
     uint8_t      token_in[TTI_CARRIED_TOKEN];
     tti_arrival *first, *last; /* rising numbers, perhaps with gaps */
     size_t       at;           /* of first, what was read */
     uint64_t     next;         /* number of the parcel that is to be read */
     uint64_t     n_arrived;
-    uint64_t     bytes_arrived;
-    uint64_t     got;  /* bytes read */
+    uint64_t     bytes_arrived; /* counted as the peer counts them */
+    uint64_t     got;  /* of them read */
     uint64_t     told; /* and that the peer was told */
     tti_frame    frame; /* a copy of that which lies there, aligned */
     /* How it ends. */

@@ -22,7 +22,7 @@
 #include <tutti/private.h>
 #include "wire/bytes.h"
 
-enum { CARD_VERSION = 1, END = 1, TAKEN = 2 };
+enum { CARD_VERSION = 2, END = 1, TAKEN = 2 }; /* of the card, and of what counts for the window it names */
 
 static const uint8_t magic[4] = { 'T', 'U', 'T', 'C' };
 

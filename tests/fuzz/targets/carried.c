@@ -158,13 +158,14 @@ static const tutti_transport_ops transport_ops = {
 
 /* ---- steps ---- */
 
+/* With the notes of what has come. */
 static uint64_t bytes_kept(const tti_carried *link)
 {
     const tti_arrival *a;
     uint64_t           bytes = 0;
 
     for (a = link->first; a != NULL; a = a->next)
-        bytes += a->bytes;
+        bytes += sizeof *a + a->bytes;
     return bytes - link->at;
 }
 
@@ -182,7 +183,7 @@ static void come(tt_input part, bool has_token, bool lends)
     s.n_given += part.left;
     s.n_loans++;
     if (hooks.arrived(hooks.context, parcel, size, lends ? parcel : NULL)) {
-        TT_MUST(lends);
+        TT_MUST(lends && part.left >= TTI_CARRIED_LENT_LEAST);
         return;
     }
     s.n_loans--;
