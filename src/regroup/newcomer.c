@@ -215,7 +215,7 @@ static tutti_status come_in(tti_admission *to, const char *name, const char *bac
 tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, tutti_group **group_out)
 {
     tutti_init_options    known = TUTTI_INIT_OPTIONS;
-    tti_rendezvous_config config = { .port = tti_port_system(), .rank = 1, .world_size = 2 }; /* somebody that serves nothing */
+    tti_rendezvous_config config = { .port = tti_port_system(), .rank = 1, .world_size = 2, .is_newcomer = true };
     tti_admission         to = { .port = config.port };
     tutti_status          st = TUTTI_OK;
 

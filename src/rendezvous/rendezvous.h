@@ -16,6 +16,8 @@ typedef struct tti_rendezvous_config {
     const char  *store_host; /* NULL; or where that store stands, if it is not one of ours */
     int          rank;       /* counts only if world_size > 0 */
     int          world_size; /* 0: from the URL or the environment */
+    bool         is_newcomer; /* to a world that has members: rank and world_size are any that serve nothing, and what the
+                                 URL tells of them does not count */
     int64_t      timeout_ms; /* 0: TUTTI_TIMEOUT_MS; -1: none */
 } tti_rendezvous_config;
 

@@ -142,6 +142,12 @@ static void test_options(void **state)
     assert_refused(&config, TUTTI_E_ARG, "rank is given twice");
     config.url = "file:///nowhere/x?world_size=2";
     assert_refused(&config, TUTTI_E_ARG, "world_size is given twice");
+    config.is_newcomer = true; /* it will have another rank than the URL that all processes were given says: reaching it fails */
+    config.rank = 1;
+    config.url = "file:///nowhere/x?rank=0&world_size=2";
+    assert_refused(&config, TUTTI_E_IO, "/nowhere");
+    config.is_newcomer = false;
+    config.rank = 0;
     config.url = "file:///nowhere/x";
     config.rank = 2;
     assert_refused(&config, TUTTI_E_ARG, "rank 2 is outside of 0 .. 1 (world size 2)");

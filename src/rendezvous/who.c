@@ -63,7 +63,7 @@ static tutti_status who_by_options(const tti_rendezvous_config *config, tti_who 
         who->world_size = url->world_size;
         return TUTTI_OK;
     }
-    if (url->rank >= 0 || url->world_size > 0)
+    if (!config->is_newcomer && (url->rank >= 0 || url->world_size > 0))
         return tti_fail(TUTTI_E_ARG,
                         "%s is given twice, by the options and by the init URL\n"
                         "  next: keep one of the two",
