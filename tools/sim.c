@@ -210,6 +210,11 @@ static void print_cell(const cell *c)
     fflush(stdout);
 }
 
+static double burst_of(const sim_options *o)
+{
+    return o->burst > 0 ? o->burst : 0;
+}
+
 static void print_row(FILE *tsv, const sim_options *o, const cell *c, int i)
 {
     const tutti_sim_result *r = &c->results[i];
@@ -219,15 +224,46 @@ static void print_row(FILE *tsv, const sim_options *o, const cell *c, int i)
     fprintf(tsv, "%" PRId64 "\t%" PRId64 "\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%d\t%d\t", c->bytes, c->part, r->algorithm,
             way_names[r->way], r->us, r->model_us, i + 1, r->candidate, strcmp(r->algorithm, c->taken) == 0,
             strcmp(r->algorithm, c->knowing) == 0);
-    fprintf(tsv, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\n", r->messages,
+    fprintf(tsv, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t", r->messages,
             r->far, r->bytes, r->bytes_far, r->port_bytes, r->uplink_bytes, r->events);
+    fprintf(tsv, "%.0f\t%d\n", burst_of(o), o->calls > 0 ? o->calls : 1);
 }
 
-static void print_columns(FILE *tsv)
+#define COLUMNS                                                                                                       \
+    "op\thosts\tper_host\tcores\tgbit\tmessage_us\track\ttaper\tone_machine\tmessages_only\tbytes\tpart\t"              \
+    "algorithm\tway\tus\tmodel_us\tplace\tcandidate\ttaken\tknowing\tmessages\tfar\tsent\tsent_far\t"                  \
+    "port_bytes\tuplink_bytes\tevents\tburst\tcalls\n"
+
+/* Whether the file, in which rows are, has the columns of this version; says so if not. */
+static bool has_our_columns(const char *path)
 {
-    fprintf(tsv, "op\thosts\tper_host\tcores\tgbit\tmessage_us\track\ttaper\tone_machine\tmessages_only\tbytes\tpart\t"
-                 "algorithm\tway\tus\tmodel_us\tplace\tcandidate\ttaken\tknowing\tmessages\tfar\tsent\tsent_far\t"
-                 "port_bytes\tuplink_bytes\tevents\n");
+    FILE *rows = fopen(path, "re");
+    char head[sizeof COLUMNS + 1] = "";
+    const bool same = rows != NULL && fgets(head, sizeof head, rows) != NULL && strcmp(head, COLUMNS) == 0;
+
+    if (rows != NULL)
+        fclose(rows);
+    if (!same)
+        fprintf(stderr, "tutti sim: the rows of '%s' have other columns than this version's\n  next: choose another file\n", path);
+    return same;
+}
+
+/* The file to append rows to. NULL: it cannot be written, or has rows of another kind. */
+static FILE *open_rows(const char *path)
+{
+    FILE *tsv = fopen(path, "ae");
+
+    if (tsv == NULL) {
+        bench_cannot_write(path);
+        return NULL;
+    }
+    if (ftell(tsv) == 0)
+        fputs(COLUMNS, tsv);
+    else if (ftell(tsv) > 0 && !has_our_columns(path)) {
+        fclose(tsv);
+        return NULL;
+    }
+    return tsv;
 }
 
 static void print_score(const score *s)
@@ -256,7 +292,7 @@ static tutti_sim *open_cluster(const sim_options *o, const sim_cluster *c)
     options.taper = o->taper;
     options.figures = o->figures;
     options.messages_max = o->messages_max;
-    options.burst_bytes = o->burst;
+    options.burst_bytes = burst_of(o);
     options.calls = o->calls;
     if (tutti_sim_open(&options, &sim) != TUTTI_OK)
         fprintf(stderr, "tutti sim: %s\n", tutti_last_error());
@@ -331,15 +367,13 @@ static bool sweep(const sim_options *o, FILE *tsv, sim_best *best)
 static int simulate(const sim_options *o)
 {
     sim_best *best = calloc((size_t)(sim_n_clusters(o) * o->sizes.n), sizeof *best);
-    FILE *tsv = o->tsv != NULL ? fopen(o->tsv, "ae") : NULL;
+    FILE *tsv = o->tsv != NULL ? open_rows(o->tsv) : NULL;
     int code = EXIT_FAILURE;
 
     if (o->tsv != NULL && tsv == NULL) {
         free(best);
-        return bench_cannot_write(o->tsv);
+        return EXIT_FAILURE;
     }
-    if (tsv != NULL && ftell(tsv) == 0)
-        print_columns(tsv);
     if (best != NULL && sweep(o, tsv, best))
         code = o->plot != NULL ? sim_draw(o, o->ops[0], best) : EXIT_SUCCESS;
     if (tsv != NULL && fclose(tsv) != 0)

@@ -58,6 +58,18 @@ static int rows_of(const char *name, const char *start)
     return rows;
 }
 
+static void write_file(const char *name, const char *words)
+{
+    char path[256];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(words, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void every_algorithm_has_a_row(void **state)
 {
     (void)state;
@@ -69,6 +81,38 @@ static void every_algorithm_has_a_row(void **state)
     assert_true(rows_of("rows.tsv", "all_reduce\t4\t1\t") >= 2 * 2 * 2);
     runs("sim all_reduce --hosts 2 --sizes 4 --tsv rows.tsv");
     assert_int_equal(rows_of("rows.tsv", "op\thosts\t"), 1);
+}
+
+/* A row tells what it was made with: without that two of them, which differ in their times, would look alike. */
+static void rows_tell_of_bursts_and_calls(void **state)
+{
+    char path[256], row[1024];
+    FILE *tsv;
+
+    (void)state;
+    runs("sim all_reduce --hosts 2 --gbit 1 --sizes 64K --algorithm direct --burst 80K --calls 20 --tsv bursts.tsv");
+    runs("sim all_reduce --hosts 2 --gbit 1 --sizes 64K --algorithm direct --tsv bursts.tsv");
+    snprintf(path, sizeof path, "%s/bursts.tsv", folder);
+    tsv = fopen(path, "r");
+    assert_non_null(tsv);
+    assert_non_null(fgets(row, sizeof row, tsv));
+    assert_non_null(strstr(row, "\tevents\tburst\tcalls\n"));
+    assert_non_null(fgets(row, sizeof row, tsv));
+    assert_non_null(strstr(row, "\t81920\t20\n"));
+    assert_non_null(fgets(row, sizeof row, tsv));
+    assert_non_null(strstr(row, "\t0\t1\n"));
+    assert_null(fgets(row, sizeof row, tsv));
+    fclose(tsv);
+}
+
+static void rows_of_other_columns_are_left_alone(void **state)
+{
+    (void)state;
+    write_file("older.tsv", "op\thosts\nall_reduce\t2\n");
+    assert_int_equal(run("sim all_reduce --hosts 2 --sizes 4 --tsv older.tsv"), 1);
+    says("the rows of 'older.tsv' have other columns");
+    says("next: choose another file");
+    assert_int_equal(rows_of("older.tsv", "all_reduce"), 1);
 }
 
 static void every_operation_is_simulated(void **state)
@@ -133,6 +177,7 @@ static void wrong_lines_are_refused(void **state)
         { "sim all_reduce --cores 1,2", "--cores takes one number" },
         { "sim all_reduce --bandwidth 2", "unknown option '--bandwidth'" },
         { "sim all_reduce --taper 0.5", "--taper '0.5'" },
+        { "sim all_reduce --calls 20", "--calls 20 changes nothing without --burst" },
         { "sim all_reduce --plot x.gif", "is no .svg or .png" },
         { "sim all_reduce --tsv /nowhere/x.tsv", "cannot write" },
     };
@@ -189,6 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_has_a_row),
+        cmocka_unit_test(rows_tell_of_bursts_and_calls),
+        cmocka_unit_test(rows_of_other_columns_are_left_alone),
         cmocka_unit_test(every_operation_is_simulated),
         cmocka_unit_test(one_algorithm_can_be_asked_for),
         cmocka_unit_test(what_cannot_be_simulated_is_said),

@@ -37,7 +37,7 @@ int sim_print_help(FILE *out, int code)
             "  --rack N           so many hosts share a way to the others\n"
             "  --taper X          that way is so many times slower than their ports together (1)\n"
             "  --burst BYTES      that a port lets through at once after a rest, as shapers do (0)\n"
-            "  --calls N          one after the other, roots taking turns: the median of the later half (1, after a rest)\n"
+            "  --calls N          one after the other, roots taking turns: the median of the later half (1, after a rest); with --burst\n"
             "  --algorithm NAME   only this one (all that can serve)\n"
             "  --messages N       of one call; those with more are passed over (20M)\n"
             "  --figures FILE     what a host and its messages take (usual figures)\n"
@@ -218,6 +218,16 @@ static bool read_option(int option, sim_options *o)
     }
 }
 
+/* What calls leave to those behind them is in the ports' buckets. */
+static bool check_calls(const sim_options *o)
+{
+    if (o->calls <= 1 || o->burst >= 0)
+        return true;
+    fprintf(stderr, "tutti sim: --calls %d changes nothing without --burst: ports that let no burst through take as long for each of them\n",
+            o->calls);
+    return false;
+}
+
 static bool check_words(sim_options *o, int argc, char **argv)
 {
     if (o->help)
@@ -232,7 +242,7 @@ static bool check_words(sim_options *o, int argc, char **argv)
         fprintf(stderr, "tutti sim: '%.200s' is one word too many\n", argv[optind]);
         return false;
     }
-    return check_algorithm(o) && (o->plot == NULL || bench_can_draw(o->plot)) &&
+    return check_calls(o) && check_algorithm(o) && (o->plot == NULL || bench_can_draw(o->plot)) &&
            (o->tsv == NULL || bench_can_write(o->tsv)) && (o->fit == NULL || bench_can_write(o->fit));
 }
 
@@ -247,6 +257,7 @@ static void set_defaults(sim_options *o)
     o->sizes.n = sizeof sizes / sizeof sizes[0];
     memcpy(o->sizes.values, sizes, sizeof sizes);
     o->taper = 1;
+    o->burst = -1;
 }
 
 bool sim_read_options(int argc, char **argv, sim_options *o)

@@ -25,7 +25,7 @@ typedef struct sim_options {
     bool one_machine, messages_only;
     int rack;
     double taper;
-    double burst;
+    double burst; /* below 0: it was not given, and there is none */
     int calls;
     int64_t messages_max;
     const char *figures;
