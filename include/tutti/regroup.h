@@ -152,7 +152,8 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
  *           TUTTI_E_STATE        operations are under way; or the caller is a callback or a hook that group waits for
  *           TUTTI_E_UNSUPPORTED  group is no world; or a backend of the result has worlds of all ranks of a job alone ("mpi"), which
  *                                is said at once
- *           TUTTI_E_MISMATCH     another member was given arguments that are wrong; the text says which rank, and why
+ *           TUTTI_E_MISMATCH     another member was given arguments that are wrong, or another name or number; the text says which
+ *                                rank, and what. Or it has called something else, which ends group as it does in collectives
  *           TUTTI_E_REMOTE       another member cannot take part: operations are under way there; the text says the same
  *           TUTTI_E_PEER         a member has ended, or a newcomer that had a place; the text names it
  *           TUTTI_E_TIMEOUT      fewer have asked, or one did not come; the text says how many, or which

@@ -8,7 +8,12 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { NAME_MAX_BYTES = 64 };
+enum { NAME_MAX_BYTES = TTI_ADMISSION_NAME_MAX };
+
+const char *tti_admission_name(const char *name)
+{
+    return name != NULL ? name : "default";
+}
 
 bool tti_is_passed_over(const tutti_bytes *asked)
 {
@@ -17,7 +22,7 @@ bool tti_is_passed_over(const tutti_bytes *asked)
 
 tutti_status tti_admission_open(const char *what, tutti_store *root, const char *name, tti_admission *to)
 {
-    const char *known = name != NULL ? name : "default";
+    const char *known = tti_admission_name(name);
     char        prefix[NAME_MAX_BYTES + 16];
 
     if (known[0] == '\0' || strnlen(known, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)

@@ -19,7 +19,7 @@
 
 #include "regroup/gathering.h"
 
-enum { TTI_ADMISSION_KEY_MAX = 48 };
+enum { TTI_ADMISSION_KEY_MAX = 48, TTI_ADMISSION_NAME_MAX = 64 /* bytes */ };
 
 /** Rank 0 in the place of what a silent number would write. */
 #define TTI_PASSED_OVER "passed over"
@@ -39,6 +39,8 @@ typedef struct tti_admission {
 /** Whether what stands under ask/T is TTI_PASSED_OVER. */
 bool tti_is_passed_over(const tutti_bytes *asked);
 
+/** The name that is meant by it: NULL is "default". */
+const char *tti_admission_name(const char *name);
 /** @errors TUTTI_E_ARG  a bad name */
 tutti_status tti_admission_open(const char *what, tutti_store *root, const char *name, tti_admission *to);
 /** Attempt, size and join.rank are known: meet there. old: the world that this process is a member of, or NULL. */

@@ -4,7 +4,8 @@
  *
  * Why     After a failure a job wants to be as large as before, without starting those anew that live.
  * How     First the members tell each other whether all of them can: one that cannot, for its arguments or for what it is at, would
- *         be waited for; and how much time each of them has left, as they come to the call at different times. Then rank 0 takes
+ *         be waited for; whether all were given the same; and how much time each of them has left, as they come to the call at
+ *         different times. Then rank 0 takes
  *         the next numbers of those that have asked (admission.h), passes over those that are gone, tells the others their
  *         places, waits until they are here, and tells the members through the group, whose order the call is in. Then all found
  *         a world in the folder of the attempt: members first, newcomers behind them in the order in which they asked.
@@ -17,6 +18,8 @@
  *         that has a place, has ended; then its words are left for those that have a place already. Members hear of
  *         it from rank 0, or from the old world, where the broadcast fails.
  * Fails   Who does not come is named by the world's own words.
+ *         What another member calls instead of this is told as of any collective, which says "grow_group" of it; members that
+ *         were given different names or numbers hear of rank 0's, and of those of the lowest rank that has others, and go on.
  *         A caller that is a callback of the world cannot talk in it, and so tells nobody that it refuses. */
 #include "regroup/admission.h"
 
@@ -28,6 +31,8 @@
 #include "watch/trouble.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
+#include "base/fnv.h"
+#include "group/collective.h"
 
 enum { KEY_MAX = TTI_ADMISSION_KEY_MAX };
 
@@ -366,51 +371,131 @@ static void give_time_back(tutti_group *group, int64_t lent_ms, int64_t before_m
     (void)atomic_compare_exchange_strong(&group->timeout_ms, &lent_ms, before_ms); /* unless it was set meanwhile */
 }
 
-/* The most that any member says, within lent_ms. */
-static tutti_status find_most(tutti_group *group, int64_t lent_ms, int64_t *said)
-{
-    const int64_t before_ms = borrow_time(group, lent_ms);
-    tutti_status  st = tutti_all_reduce(TUTTI_SPAN(said, 1), TUTTI_MAX, group);
+/* What a member was given, as bytes, like a verdict: unused ones of the name are 0. */
+typedef struct request {
+    int64_t n_new;
+    char    name[TTI_ADMISSION_NAME_MAX + 1];
+} request;
 
+static request request_of(const char *name, int n_new)
+{
+    request r;
+
+    memset(&r, 0, sizeof r);
+    r.n_new = n_new;
+    snprintf(r.name, sizeof r.name, "%s", tti_admission_name(name));
+    return r;
+}
+
+static bool is_same(const request *a, const request *b)
+{
+    return a->n_new == b->n_new && strcmp(a->name, b->name) == 0;
+}
+
+/* The most that any member says of each of n things, within lent_ms. Who calls something else hears of grow_group. */
+static tutti_status find_most(tutti_group *group, int64_t lent_ms, const request *mine, int64_t *said, int n)
+{
+    const int64_t  before_ms = borrow_time(group, lent_ms);
+    const tutti_op op = { .kind = TUTTI_OP_MAX, .factor = (double)mine->n_new };
+    tti_turns      turns;
+    tutti_status   st = tti_turns_take(group, 1, &turns);
+
+    if (st == TUTTI_OK) {
+        turns.whole = TUTTI_WHOLE_GROW;
+        st = tti_all_reduce_span("grow_group", group, TUTTI_SPAN(said, n), op, tti_in_turns(&turns));
+        tti_turns_give(&turns, "grow_group", TUTTI_OK); /* if it has failed, the group has */
+    }
     give_time_back(group, lent_ms, before_ms);
     return st;
 }
 
-/* *refuser_out: the lowest rank whose own status is none to go on with, -1: nobody's. Who comes first waits for all others here. */
-static tutti_status find_refuser(tutti_group *group, const tti_admission *to, tutti_status own, int *refuser_out)
+/* What all find out together at first: who comes first waits for all others there. */
+typedef struct opening {
+    int  refuser; /* the lowest rank whose own status is none to go on with, -1: nobody's */
+    bool differs; /* those that can go on were not all given the same */
+} opening;
+
+enum { REFUSER, NUMBER, NUMBER_BACK, NAME, NAME_BACK, N_SAID }; /* of the two in the middle the most, and the least with its sign turned */
+
+static tutti_status open_talks(tutti_group *group, const tti_admission *to, tutti_status own, const request *mine, opening *out)
 {
     const int64_t left_ms = tti_left_ms(to->port, to->join.deadline_ns);
-    int64_t       highest = own == TUTTI_OK ? 0 : group->size - group->rank;
-    tutti_status  st = find_most(group, left_ms != 0 ? left_ms : 1, &highest);
+    const int64_t name = (int64_t)(tti_fnv(TTI_FNV_BEGIN, mine->name, strlen(mine->name)) >> 1);
+    int64_t       said[N_SAID] = { group->size - group->rank, -INT64_MAX, -INT64_MAX, -INT64_MAX, -INT64_MAX };
+    tutti_status  st;
 
+    if (own == TUTTI_OK)
+        memcpy(said, (const int64_t[N_SAID]){ 0, mine->n_new, -mine->n_new, name, -name }, sizeof said);
+    st = find_most(group, left_ms != 0 ? left_ms : 1, mine, said, N_SAID);
     if (st == TUTTI_OK)
-        *refuser_out = highest == 0 ? -1 : group->size - (int)highest;
+        *out = (opening){ .refuser = said[REFUSER] == 0 ? -1 : group->size - (int)said[REFUSER],
+                          .differs = said[NUMBER] != -said[NUMBER_BACK] || said[NAME] != -said[NAME_BACK] };
     return st;
 }
 
 /* *least_ms_out: the least time that any member has left, now that all are here; TUTTI_INFINITE: none is in a hurry. A round of its own:
- * what is said in find_refuser() is said before the wait for who comes last. */
-static tutti_status find_least_time(tutti_group *group, const tti_admission *to, int64_t *least_ms_out)
+ * what is said in open_talks() is said before the wait for who comes last. */
+static tutti_status find_least_time(tutti_group *group, const tti_admission *to, const request *mine, int64_t *least_ms_out)
 {
     const int64_t left_ms = tti_left_ms(to->port, to->join.deadline_ns);
     int64_t       less = left_ms == TUTTI_INFINITE ? -INT64_MAX : -left_ms; /* the most of these is the least time */
-    tutti_status  st = find_most(group, left_ms == TUTTI_INFINITE ? left_ms : left_ms + TELL_SLACK_MS, &less);
+    tutti_status  st = find_most(group, left_ms == TUTTI_INFINITE ? left_ms : left_ms + TELL_SLACK_MS, mine, &less, 1);
 
     if (st == TUTTI_OK)
         *least_ms_out = less == -INT64_MAX ? TUTTI_INFINITE : -less;
     return st;
 }
 
-/* All have the same time for that, from find_least_time() on, which they have just left together: also who has less. */
-static tutti_status tell_all(tutti_group *group, int64_t least_ms, int from, verdict *v)
+/* All have the same time for what follows find_least_time(), which they have just left together: also who has less. */
+static int64_t time_to_tell(int64_t least_ms)
 {
-    const int64_t lent_ms = least_ms == TUTTI_INFINITE ? least_ms : least_ms + TELL_SLACK_MS;
+    return least_ms == TUTTI_INFINITE ? least_ms : least_ms + TELL_SLACK_MS;
+}
+
+/* What rank from has in bytes all have then. */
+static tutti_status tell_all(tutti_group *group, int64_t least_ms, int from, void *data, size_t bytes)
+{
+    const int64_t lent_ms = time_to_tell(least_ms);
     const int64_t before_ms = borrow_time(group, lent_ms);
-    tutti_status  st = tutti_broadcast_in_group(TUTTI_SPAN((uint8_t *)v, sizeof *v), from, group);
+    tutti_status  st = tutti_broadcast_in_group(TUTTI_SPAN((uint8_t *)data, bytes), from, group);
 
     give_time_back(group, lent_ms, before_ms);
-    v->words[sizeof v->words - 1] = '\0';
     return st;
+}
+
+static void describe(const request *r, char *out, size_t bytes)
+{
+    if (r->n_new == 0)
+        snprintf(out, bytes, "grow_group ('%s', those that have asked)", r->name);
+    else
+        snprintf(out, bytes, "grow_group ('%s', %" PRId64 " newcomer%s)", r->name, r->n_new, r->n_new == 1 ? "" : "s");
+}
+
+/* Members were given different things: all say what rank 0 was, and the lowest rank that was given something else. Nothing was begun:
+ * the group goes on. */
+static tutti_status fail_differing(tutti_group *group, int64_t least_ms, const request *mine)
+{
+    request      of_first = *mine, of_other = *mine;
+    char         first[128], other[128];
+    int64_t      highest = 0;
+    tutti_status st = tell_all(group, least_ms, 0, &of_first, sizeof of_first);
+
+    of_first.name[sizeof of_first.name - 1] = '\0';
+    if (st == TUTTI_OK && !is_same(&of_first, mine))
+        highest = group->size - group->rank;
+    if (st == TUTTI_OK)
+        st = find_most(group, time_to_tell(least_ms), mine, &highest, 1);
+    if (st == TUTTI_OK)
+        st = tell_all(group, least_ms, group->size - (int)highest, &of_other, sizeof of_other);
+    if (st != TUTTI_OK)
+        return st;
+    of_other.name[sizeof of_other.name - 1] = '\0';
+    describe(&of_first, first, sizeof first);
+    describe(&of_other, other, sizeof other);
+    return tti_fail(TUTTI_E_MISMATCH, "ranks of group '%s' call different things: rank 0 %s, rank %d %s; %s differ\n"
+                                      "  next: give all members the same name and number; the group is as it was",
+                    group->name, first, group->size - (int)highest, other,
+                    strcmp(of_first.name, of_other.name) != 0 ? "the names" : "the numbers of newcomers");
 }
 
 /* The others wait for rank 0 in a broadcast: it must be back before they lose patience. */
@@ -435,23 +520,26 @@ static tutti_status fail_as_told(const verdict *v, int from, bool refused)
 }
 
 /* own: what this member has come to so far, with its words. Some member says what follows: the one that refuses, or rank 0. */
-static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status own, int n)
+static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status own, const request *mine)
 {
     verdict      v = { .status = TUTTI_OK };
+    opening      found = { .refuser = -1 };
     char         words[TTI_GROUP_WORDS_MAX] = "";
     int64_t      least_ms = 0;
-    int          refuser = -1, from;
+    int          from;
     tutti_status st;
 
     snprintf(words, sizeof words, "%s", own != TUTTI_OK ? tutti_last_error() : "");
-    st = find_refuser(group, to, own, &refuser);
+    st = open_talks(group, to, own, mine, &found);
     if (st == TUTTI_OK)
-        st = find_least_time(group, to, &least_ms);
+        st = find_least_time(group, to, mine, &least_ms);
+    if (st == TUTTI_OK && found.refuser < 0 && found.differs)
+        st = fail_differing(group, least_ms, mine);
     if (st != TUTTI_OK)
         return own != TUTTI_OK ? tti_fail(own, "%s", words) : st;
-    from = refuser >= 0 ? refuser : 0;
-    if (refuser < 0 && group->rank == 0) {
-        own = admit(group, to, n, waits_until(to, least_ms));
+    from = found.refuser >= 0 ? found.refuser : 0;
+    if (found.refuser < 0 && group->rank == 0) {
+        own = admit(group, to, (int)mine->n_new, waits_until(to, least_ms));
         if (own != TUTTI_OK)
             snprintf(words, sizeof words, "%s", tutti_last_error());
     }
@@ -459,11 +547,12 @@ static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status ow
         v = (verdict){ .status = (int64_t)own, .attempt = to->attempt, .size = to->size };
         snprintf(v.words, sizeof v.words, "%.*s", (int)sizeof v.words - 1, words);
     }
-    st = tell_all(group, least_ms, from, &v);
+    st = tell_all(group, least_ms, from, &v, sizeof v);
+    v.words[sizeof v.words - 1] = '\0';
     if (own != TUTTI_OK)
         return tti_fail(own, "%s", words);
     if (st == TUTTI_OK && v.status != (int64_t)TUTTI_OK)
-        st = fail_as_told(&v, from, refuser >= 0);
+        st = fail_as_told(&v, from, found.refuser >= 0);
     to->attempt = v.attempt;
     to->size = (int)v.size;
     return st;
@@ -508,6 +597,7 @@ static tutti_status grow(tutti_group *old, const char *name, int n_new, const tu
                              .join = { .store = old->root, .user_store = true, .rank = old->rank,
                                        .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : old->timeout_ms,
                                        .generation = old->generation + 1 } };
+    const request     mine = request_of(name, n_new);
     tutti_group      *group = NULL;
 
     to.join.deadline_ns = tti_deadline(to.port, to.join.timeout_ms, -1);
@@ -520,7 +610,7 @@ static tutti_status grow(tutti_group *old, const char *name, int n_new, const tu
         st = tti_backing_check_members("grow_group", &backing, TTI_NAME_ANOTHER);
     if (st == TUTTI_OK)
         st = tti_admission_open("grow_group", old->root, name, &to);
-    st = agree(old, &to, st, n_new);
+    st = agree(old, &to, st, &mine);
     if (st == TUTTI_OK && to.size > 0 && to.part == NULL)
         st = tti_admission_meet(&to, old);
     if (st != TUTTI_OK)

@@ -12,14 +12,21 @@
 
 enum { NOTE_WORD = 0, NOTE_WHAT = 1, NOTE_COUNT = 2, NOTE_SEQ = 3 };
 
-/* In `what`: the root and above; above it what the call is a part of, and whether it has segments. */
+/* In `what`: the root and above; above it what the call is a part of, and whether it has segments. A step of grow_group has no
+ * root: there the number of newcomers and above, 0 where it is too large. It is told in texts, and no part of the fingerprint: members
+ * that were given different ones find that out by themselves, and go on. */
 #define NOTE_SEGMENTS (UINT64_C(1) << 63)
 enum { ROOT_AT = 32, WHOLE_AT = 56, WHOLE_MASK = 0x7f };
 #define NOTE_ROOT (((UINT64_C(1) << (WHOLE_AT - ROOT_AT)) - 1) << ROOT_AT)
 
 static const char *const whole_names[TUTTI_WHOLE_COUNT] = {
-    "", " of all_reduce_quantized", " of all_reduce_block_sparse", " of sparse_all_reduce",
+    "", " of all_reduce_quantized", " of all_reduce_block_sparse", " of sparse_all_reduce", " of grow_group",
 };
+
+static bool is_growing(uint64_t what)
+{
+    return (what >> WHOLE_AT & WHOLE_MASK) == TUTTI_WHOLE_GROW;
+}
 
 static const char *whole_of(const tti_call_note *note)
 {
@@ -81,6 +88,20 @@ static uint64_t mark_of(uint64_t parts)
     return parts == 0 ? 0 : parts % 255 + 1;
 }
 
+static uint64_t root_bits(const tutti_call *call)
+{
+    const double most = (double)((NOTE_ROOT >> ROOT_AT) - 1);
+
+    if (call->whole != TUTTI_WHOLE_GROW)
+        return (uint64_t)(uint32_t)(call->root + 1) << ROOT_AT & NOTE_ROOT;
+    return call->op.factor >= 0 && call->op.factor <= most ? ((uint64_t)call->op.factor + 1) << ROOT_AT : 0;
+}
+
+static uint64_t compared(uint64_t what)
+{
+    return is_growing(what) ? what & ~NOTE_ROOT : what;
+}
+
 tti_call_note tti_call_note_of(const tutti_call *call)
 {
     const uint64_t parts = parts_of(call);
@@ -88,12 +109,12 @@ tti_call_note tti_call_note_of(const tutti_call *call)
 
     note.what = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
                 (uint64_t)(reduces(call->kind) ? call->op.kind : 0) << 16 |
-                mark_of(parts) << 24 | ((uint64_t)(uint32_t)(call->root + 1) << ROOT_AT & NOTE_ROOT) |
+                mark_of(parts) << 24 | root_bits(call) |
                 (uint64_t)call->whole << WHOLE_AT |
                 (call->n_segments > 0 ? NOTE_SEGMENTS : 0);
     note.count = (uint64_t)call->count;
     note.word = call->seq << TTI_CALL_MARK_BITS |
-                (mix(note.what, note.count ^ parts) & ((UINT64_C(1) << TTI_CALL_MARK_BITS) - 1));
+                (mix(compared(note.what), note.count ^ parts) & ((UINT64_C(1) << TTI_CALL_MARK_BITS) - 1));
     return note;
 }
 
@@ -179,7 +200,7 @@ bool tti_call_find_near(const tti_call_board *board, uint64_t word, tti_call_not
 
 int tti_call_root(const tti_call_note *note)
 {
-    return (int)((note->what & NOTE_ROOT) >> ROOT_AT) - 1;
+    return is_growing(note->what) ? -1 : (int)((note->what & NOTE_ROOT) >> ROOT_AT) - 1;
 }
 
 tti_call_note tti_call_with_root(const tti_call_note *note, int root)
@@ -200,6 +221,16 @@ bool tti_call_has_parts(const tti_call_note *note)
     return (note->what >> 24 & 0xff) != 0 && (note->what & NOTE_SEGMENTS) == 0;
 }
 
+static void describe_growing(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
+{
+    const int n = (int)((note->what & NOTE_ROOT) >> ROOT_AT) - 1;
+    char      who[32] = "";
+
+    if (n > 0)
+        snprintf(who, sizeof who, " (%d newcomer%s)", n, n > 1 ? "s" : "");
+    snprintf(out, TTI_CALL_TEXT_MAX, "grow_group #%llu%s", (unsigned long long)note->seq, n == 0 ? " (those that have asked)" : who);
+}
+
 void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
 {
     const tutti_call_kind kind = tti_call_kind_of(note);
@@ -209,6 +240,10 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
     char                  count[24] = "";
     char                  tail[80] = "";
 
+    if (is_growing(note->what)) {
+        describe_growing(note, out);
+        return;
+    }
     if (kind == TUTTI_CALL_BARRIER) {
         snprintf(out, TTI_CALL_TEXT_MAX, "barrier #%llu", (unsigned long long)note->seq);
         return;

@@ -23,7 +23,7 @@ enum { TTI_CALL_RING = 32, TTI_CALL_TEXT_MAX = 160, TTI_CALL_MARK_BITS = 24 /* o
 /** A call in four words, as it is kept in shared memory. */
 typedef struct tti_call_note {
     uint64_t word;  /* control word */
-    uint64_t what;  /* kind | dtype << 8 | op << 16 | mark of sizes << 24 | (root + 1) << 32 | whole << 56 | has segments << 63 */
+    uint64_t what;  /* kind | dtype << 8 | op << 16 | mark of sizes << 24 | (root, or newcomers, + 1) << 32 | whole << 56 | has segments << 63 */
     uint64_t count; /* elements */
     uint64_t seq;
 } tti_call_note;
@@ -64,7 +64,7 @@ bool tti_call_has_parts(const tti_call_note *note);
 /** In place of a count that is not known. */
 #define TTI_CALL_COUNT_UNKNOWN UINT64_MAX
 
-/** "all_reduce #12 (sum, 1000 f32)", "all_gather #13 (5 i64) of all_reduce_quantized". */
+/** "all_reduce #12 (sum, 1000 f32)", "all_gather #13 (5 i64) of all_reduce_quantized", "grow_group #14 (2 newcomers)". */
 void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
 
 /** The root of the call, -1 if it has none; and the same call with its root in other numbers. */

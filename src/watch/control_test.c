@@ -127,6 +127,35 @@ static void uneven_calls_with_a_root_agree_on_it(void **state)
     assert_true(tti_call_note_of(&other).word != mine.word);
 }
 
+/* A step of grow_group is called by that: how many newcomers are awaited is told, and is not compared. */
+static void growing_has_its_name(void **state)
+{
+    tutti_call    call = sample(6), other;
+    tti_call_note mine, theirs;
+    char          text[TTI_CALL_TEXT_MAX];
+
+    (void)state;
+    call.op = (tutti_op){ .kind = TUTTI_OP_MAX, .factor = 2 };
+    call.whole = TUTTI_WHOLE_GROW;
+    mine = tti_call_note_of(&call);
+    tti_call_describe(&mine, text);
+    assert_string_equal(text, "grow_group #6 (2 newcomers)");
+    assert_int_equal(tti_call_root(&mine), -1);
+    other = call, other.op.factor = 0;
+    assert_true(tti_call_note_of(&other).word == mine.word);
+    mine = tti_call_note_of(&other);
+    tti_call_describe(&mine, text);
+    assert_string_equal(text, "grow_group #6 (those that have asked)");
+    other.op.factor = INT32_MAX; /* more than a note can tell */
+    mine = tti_call_note_of(&other);
+    tti_call_describe(&mine, text);
+    assert_string_equal(text, "grow_group #6");
+    other = call, other.whole = TUTTI_WHOLE_CALL;
+    theirs = tti_call_note_of(&other);
+    assert_true(theirs.word != mine.word);
+    assert_string_equal(tti_call_difference(&theirs, &mine), "the kinds of call");
+}
+
 static void words_keep_40_bits_of_sequence(void **state)
 {
     tutti_call call = sample((UINT64_C(1) << 40) + 5);
@@ -195,6 +224,7 @@ int main(void)
         cmocka_unit_test(sizes_of_parts_enter_where_ranks_agree_on_them),
         cmocka_unit_test(sizes_of_segments_enter),
         cmocka_unit_test(uneven_calls_with_a_root_agree_on_it),
+        cmocka_unit_test(growing_has_its_name),
         cmocka_unit_test(words_keep_40_bits_of_sequence),
         cmocka_unit_test(mismatches_are_found_and_quoted),
     };

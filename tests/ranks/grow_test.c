@@ -181,11 +181,57 @@ static void rank_0_does_not_come(tt_ctx *t)
     tutti_store_close(store);
 }
 
+static void expect_said(const char *word)
+{
+    if (!said(word))
+        fail_msg("'%s' is not in: %s", word, tutti_last_error());
+}
+
+/* Nobody waits for newcomers, or for each other: all are told what two of them were given, and the world goes on. */
+static void members_were_given_different_things(tt_ctx *t)
+{
+    tutti_store *store = open_store(t);
+    tutti_group *world = NULL;
+
+    found_world(t, store, 0);
+    assert_int_equal(tutti_grow_group(NULL, "crew", t->rank == 1 ? 2 : 1, NULL, &world), TUTTI_E_MISMATCH);
+    expect_said("rank 0 grow_group ('crew', 1 newcomer), rank 1 grow_group ('crew', 2 newcomers); the numbers of newcomers differ");
+    assert_ptr_equal(world, TUTTI_NO_GROUP);
+    assert_int_equal(tutti_grow_group(NULL, t->rank == 2 ? NULL : "crew", 0, NULL, &world), TUTTI_E_MISMATCH);
+    expect_said("rank 0 grow_group ('crew', those that have asked), rank 2 grow_group ('default', those that have asked)");
+    expect_said("the names differ");
+    assert_int_equal(tutti_grow_group(NULL, NULL, t->rank == 0 ? 3 : -1, NULL, &world),
+                     t->rank == 0 ? TUTTI_E_MISMATCH : TUTTI_E_ARG); /* wrong ones are told of as such */
+    expect_said("n_new is -1");
+    expect_sum(NULL, 1, MEMBERS);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
+/* One member calls something else: it is not told of a call of the library's that nobody knows. */
+static void another_call(tt_ctx *t)
+{
+    tutti_store *store = open_store(t);
+    tutti_group *world = NULL;
+    tutti_status st;
+
+    found_world(t, store, 0);
+    must(tutti_barrier(NULL));
+    st = t->rank == 1 ? tutti_barrier(NULL) : tutti_grow_group(NULL, "crew", 2, NULL, &world);
+    assert_int_equal(st, TUTTI_E_MISMATCH);
+    expect_said("grow_group #2 (2 newcomers)");
+    expect_said("barrier #2");
+    assert_false(said("all_reduce"));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
 static void wrong_calls(tt_ctx *t)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
     tutti_group       *world = NULL, *part = NULL;
-    char               name[80];
+    char               name[80], url[PATH_BYTES + 64];
 
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
@@ -203,6 +249,11 @@ static void wrong_calls(tt_ctx *t)
     assert_true(said("nobody has let this process in"));
     assert_int_equal(tutti_join_group(&opts, "", &world), TUTTI_E_ARG);
     tutti_store_close(opts.store);
+    snprintf(url, sizeof url, "file://%s/store?rank=0&world_size=%d", t->dir, MEMBERS); /* as the members', for example */
+    opts.store = NULL;
+    opts.init_method = url;
+    assert_int_equal(tutti_join_group(&opts, "nobody", &world), TUTTI_E_TIMEOUT);
+    assert_true(said("nobody has let this process in"));
     must(tutti_barrier(t->group));
 }
 
@@ -214,6 +265,8 @@ int main(void)
         TT_TEST(nobody_comes, .ranks = MEMBERS, .init = TT_INIT_NONE),
         TT_TEST(members_come_at_different_times, .ranks = MEMBERS, .transports = "shm", .init = TT_INIT_NONE),
         TT_TEST(rank_0_does_not_come, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(members_were_given_different_things, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(another_call, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(wrong_calls, .transports = "shm,tcp"),
     };
 

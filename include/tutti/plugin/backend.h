@@ -64,6 +64,7 @@ typedef enum tutti_call_whole {
     TUTTI_WHOLE_QUANTIZED = 1,    /* all_reduce_quantized */
     TUTTI_WHOLE_BLOCK_SPARSE = 2, /* all_reduce_block_sparse */
     TUTTI_WHOLE_SPARSE = 3,       /* sparse_all_reduce */
+    TUTTI_WHOLE_GROW = 4,         /* grow_group: op.factor tells how many newcomers are awaited, for words alone */
     TUTTI_WHOLE_COUNT
 } tutti_call_whole;
 
