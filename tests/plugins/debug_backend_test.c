@@ -114,6 +114,77 @@ static void somebody_is_away(tt_ctx *t)
     tt_post(t, AWAY);
 }
 
+/* What the others wait for, what the one that has ended was at, and what to do. */
+static void somebody_has_ended(tt_ctx *t)
+{
+    float        x[4] = { 0.0f };
+    tutti_status st;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank == ODD)
+        tt_die();
+    st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, t->group);
+    assert_int_equal(st, TUTTI_E_PEER);
+    assert_said("all_reduce #2 (sum, 4 f32)");
+    assert_said("rank 2");
+    assert_said("its last call was barrier #1");
+    assert_said("\n  next: ");
+}
+
+static void make_world(tt_ctx *t, tutti_store *store)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.backend = t->backend;
+    opts.store = store;
+    if (store == NULL)
+        opts.init_method = t->init_method;
+    opts.rank = store != NULL ? t->rank : 0;
+    opts.world_size = store != NULL ? t->size : 0;
+    assert_int_equal(tutti_init_process_group(&opts), TUTTI_OK);
+}
+
+/* The others have given up waiting for it, and have ended their worlds: it hears of that, and not that somebody has left. */
+static void late(tt_ctx *t, tutti_store *store)
+{
+    float        x[4] = { 0.0f };
+    tutti_status st;
+
+    make_world(t, store);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    if (t->rank != ODD)
+        assert_int_equal(tutti_set_timeout(NULL, SHORT_MS), TUTTI_OK); /* making the world may take longer */
+    if (t->rank == ODD)
+        tt_await(t, AWAY, RANKS - 1);
+    st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL);
+    assert_int_not_equal(st, TUTTI_OK);
+    assert_said("all_reduce #2 (sum, 4 f32)");
+    assert_said("\n  next: ");
+    if (t->rank == ODD) {
+        assert_said("timed out after 1500 ms");
+        assert_said("not arrived: rank 2");
+    }
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+    tt_post(t, AWAY);
+}
+
+static void who_is_late_hears_why(tt_ctx *t)
+{
+    tutti_store *store = NULL;
+    char         path[4352];
+
+    snprintf(path, sizeof path, "%s/store", t->dir);
+    assert_int_equal(tutti_file_store_open(path, -1, &store), TUTTI_OK);
+    late(t, store);
+    tutti_store_close(store);
+}
+
+/* Rank 0 serves the store, and takes it along. */
+static void who_is_late_hears_why_without_the_store(tt_ctx *t)
+{
+    late(t, NULL);
+}
+
 /* Nobody has named the wrapper here. */
 static void at_the_level_detail(tt_ctx *t)
 {
@@ -172,6 +243,9 @@ int main(void)
         TT_TEST(another_amount, AROUND_STORE),
         TT_TEST(somebody_is_away, AROUND_STORE, .waits = true),
         TT_TEST(somebody_is_away, AROUND_NATIVE, .waits = true),
+        TT_TEST(somebody_has_ended, AROUND_NATIVE, .dies = ODD),
+        TT_TEST(who_is_late_hears_why, AROUND_NATIVE, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(who_is_late_hears_why_without_the_store, AROUND_NATIVE, .init = TT_INIT_NONE, .waits = true),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

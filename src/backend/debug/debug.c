@@ -108,7 +108,15 @@ static tutti_status debug_create(const tutti_backend_config *config, tutti_backe
 
 /* ---- what is done ---- */
 
-/* A member that fails here tells the others' meetings nothing: their time runs out, unless the inner backend can tell them. */
+/* The inner backend is not run any more, and tells the others why, if it can: who comes when this member has left hears it from
+ * there. Its words stay this thread's. Where it cannot, their time runs out. */
+static tutti_status fail_inner(debug_backend *d, tutti_status st)
+{
+    if (inner_of(d->base.ops)->fail != NULL)
+        inner_of(d->base.ops)->fail(d->inner, st);
+    return st;
+}
+
 static tutti_status debug_run(tutti_backend *backend, const tutti_call *call)
 {
     debug_backend *d = of(backend);
@@ -116,7 +124,7 @@ static tutti_status debug_run(tutti_backend *backend, const tutti_call *call)
 
     if (!inner_of(d->base.ops)->needs_no_peers) /* else there may be nobody to meet */
         st = tti_meeting_hold(&d->meeting, call);
-    return st == TUTTI_OK ? inner_of(d->base.ops)->run(d->inner, call) : st;
+    return st == TUTTI_OK ? inner_of(d->base.ops)->run(d->inner, call) : fail_inner(d, st);
 }
 
 static void debug_abort(tutti_backend *backend)

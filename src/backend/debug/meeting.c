@@ -9,6 +9,7 @@
  * True    Who has read all notes of call n knows that all have come out of meeting n-1, so nobody reads its note of that any
  *         more: it takes that away. So a member has two keys at most, and of one that does not come the last note is still there.
  *         ended is set once, by any thread; who waits looks at it every LOOK_MS, since a store cannot be told to wake it.
+ *         Who fails here has the backend inside fail with it (debug.c): that tells those who come later, or when this one has left.
  *         A note is somebody else's: its size is looked at first, and its words are only described. */
 #include "backend/debug/meeting.h"
 
@@ -153,6 +154,36 @@ static tutti_status compare(const tti_meeting *m, const tutti_call *call, const 
 
 /* ---- waiting ---- */
 
+/* What a member came to the meeting before for: that note is still there, if the store can be asked. */
+static bool find_last(const tti_meeting *m, int rank, told *last_out)
+{
+    tutti_bytes bytes = { NULL, 0 };
+    char        key[KEY_BYTES];
+    const bool  found = m->calls > 1 &&
+                       tti_store_look(m->store, key_of(m->calls - 1, rank, key), LOOK_MS, &bytes) == TUTTI_OK &&
+                       read_note(&bytes, last_out);
+
+    tutti_bytes_free(&bytes);
+    return found;
+}
+
+/* A member will not come, as this thread's last error says. */
+static tutti_status fail_gone(const tti_meeting *m, const tutti_call *call, int rank, tutti_status st)
+{
+    const told  own = about(m, call);
+    char        words[WORDS], mine[WAS_BYTES], was[WAS_BYTES];
+    const char *next;
+    told        last;
+    bool        found;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    next = strstr(words, "\n  next: ");
+    found = find_last(m, rank, &last);
+    return tti_fail(st, "%s on group '%s' did not begin: %.*s%s%s%s", describe(&own, mine), m->group, (int)strcspn(words, "\n"),
+                    words, found ? "; its last call was " : "", found ? describe(&last, was) : "",
+                    next != NULL ? next : "\n  next: see why that rank ended; those that are left can go on with tutti_shrink_group()");
+}
+
 /* The note of a member, until the deadline; one look at least, and the last one is long enough to connect for. */
 static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank, tutti_bytes *bytes_out)
 {
@@ -172,24 +203,20 @@ static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank
             return st;
         st = m->inner_ops->alive != NULL ? m->inner_ops->alive(m->inner, rank) : TUTTI_OK;
         if (st != TUTTI_OK)
-            return st;
+            return fail_gone(m, call, rank, st);
     }
 }
 
-/* "rank 3, last at all_reduce #4 (sum, 3 f32)". Of the meeting before each note is still there, if the store can be asked. */
+/* "rank 3, last at all_reduce #4 (sum, 3 f32)". */
 static void say_where(const tti_meeting *m, int rank, char out[2 * WAS_BYTES])
 {
-    tutti_bytes bytes = { NULL, 0 };
-    told        last;
-    char        key[KEY_BYTES], was[WAS_BYTES];
+    char was[WAS_BYTES];
+    told last;
 
-    if (m->calls > 1 && tti_store_look(m->store, key_of(m->calls - 1, rank, key), LOOK_MS, &bytes) == TUTTI_OK &&
-        read_note(&bytes, &last)) {
+    if (find_last(m, rank, &last))
         snprintf(out, 2 * WAS_BYTES, "rank %d, last at %s", m->global_ranks[rank], describe(&last, was));
-    } else {
+    else
         snprintf(out, 2 * WAS_BYTES, "rank %d%s", m->global_ranks[rank], m->calls > 1 ? "" : ", which has called nothing yet");
-    }
-    tutti_bytes_free(&bytes);
 }
 
 /* Time is up, and nobody has seen first come: who is not there now? */
