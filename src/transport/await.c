@@ -16,6 +16,9 @@
  *         true. Where cores are shared poll follows after a fifth of a millisecond: whoever sleeps before that is late by his
  *         waking up, which the sender of the message pays for. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
  *         same.
+ * Company Where the core comes back late, as whoever had it meanwhile kept it for his slice of time (base/company.h), nobody
+ *         gives it away for a while: a driver with a core of his own looks for as long as a quick answer takes, and all
+ *         others sleep at once, to be woken by what comes, over sockets or from members of the own host.
  * Beside  A call beside what the program computes sleeps whenever nothing moves, and does not take the core when it wakes up: it
  *         comes when the program has had its turn, to find some hundred KiB at a time, where it would be woken for every few segments. What costs
  *         the program is less the bytes than how often its caches are taken from it. Links keep enough in the socket
@@ -43,7 +46,8 @@ enum {
     GLANCES_SHARED_CORE = 16,
     YIELDS_AT_ONCE = 4, /* before there is a request */
     YIELDS_DOUBLE = 3, /* rounds in which their number does */
-    SPIN_NS = 100 * 1000, /* own core: until sleeping */
+    SPIN_NS = 100 * 1000, /* own core: until sleeping, */
+    SPIN_IN_COMPANY_NS = 20 * 1000, /* and beside somebody else, whose time it is */
     ROUNDS_SHARED_CORE = 8, /* of giving it away, and */
     YIELD_NS = 1000 * 1000,
     ROUNDS_OF_A_SOCKET = 8, /* of looking at that alone, */
@@ -256,13 +260,14 @@ static bool has_changed(const _Atomic uint64_t *word, uint64_t seen)
     return false;
 }
 
-/* Give the core away until word is not what was seen, but at most so many times. */
-static void give_away(tti_port *port, const _Atomic uint64_t *word, uint64_t seen, int times)
+/* Give the core away until word is not what was seen, but at most so many times: how often that was. */
+static int give_away(tti_port *port, const _Atomic uint64_t *word, uint64_t seen, int times)
 {
     int i;
 
     for (i = 0; i < times && !has_changed(word, seen); i++)
         port->ops->yield(port);
+    return i;
 }
 
 /* How often to do that before the next look at everything else, which is needed where more than this request is under
@@ -281,17 +286,24 @@ static void idle(tti_messenger *m, const tti_request *request, int rounds)
     const tti_link         *link = lane != NULL ? lane->link : NULL;
     const _Atomic uint64_t *word = NULL;
     uint64_t                seen = 0;
+    int64_t                 began_ns, ended_ns;
     int                     times;
 
     if (link != NULL && link->ops->watch != NULL)
         word = link->ops->watch(lane->link, request->is_send, &seen);
+    if (m->own_core && (word != NULL || tti_company_is_here(&m->company, m->port))) {
+        tti_unlock(&m->lock);
+        (void)changes(word, seen, LOOKS_OWN_CORE);
+        tti_lock(&m->lock);
+        return;
+    }
     times = times_to_yield(m, word, rounds);
     tti_unlock(&m->lock);
-    if (m->own_core && word != NULL)
-        (void)changes(word, seen, LOOKS_OWN_CORE);
-    else
-        give_away(m->port, word, seen, times);
+    began_ns = tti_port_now(m->port);
+    times = give_away(m->port, word, seen, times);
+    ended_ns = tti_port_now(m->port);
     tti_lock(&m->lock);
+    (void)tti_company_gave(&m->company, times, began_ns, ended_ns);
 }
 
 /* A receive that takes long may be a mistake: the sender waits in a call for this rank. */
@@ -327,8 +339,12 @@ static bool move(tti_messenger *m, const tti_request *request, int rounds)
 /* Whether to sleep in poll after so many rounds and ns in which nothing moved. */
 static bool is_time_to_sleep(tti_messenger *m, const tti_request *request, int rounds, int64_t idle_ns)
 {
+    const bool in_company = tti_company_is_here(&m->company, m->port);
+
     if (m->own_core)
-        return rounds >= 1 && idle_ns >= SPIN_NS;
+        return rounds >= 1 && idle_ns >= (in_company ? SPIN_IN_COMPANY_NS : SPIN_NS);
+    if (in_company)
+        return true;
     if (is_socket(lane_of(m, request)))
         return rounds >= ROUNDS_SHARED_SOCKET && idle_ns >= SOCKET_YIELD_NS;
     return rounds >= ROUNDS_SHARED_CORE && idle_ns >= YIELD_NS;
@@ -529,19 +545,31 @@ static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tt
     return in_time ? TUTTI_OK : expire(m, request, &p, expiry);
 }
 
-/* A message that is not there yet may come as soon as the core is given away: it needs no request then. Where something
- * else is under way, that has to be moved meanwhile. */
-static tti_at_once recv_soon(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
+/* Look at a message that is not there yet whenever the core has been given away. */
+static tti_at_once recv_yielding(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
 {
-    tti_at_once took = tti_recv_at_once(m, channel, parcel);
-    int         i;
+    const int64_t began_ns = tti_port_now(m->port);
+    tti_at_once   took = TTI_NOTHING_THERE;
+    int           i;
 
-    for (i = 0; i < YIELDS_AT_ONCE && took == TTI_NOTHING_THERE && !m->own_core && m->under_way == 0; i++) {
+    for (i = 0; i < YIELDS_AT_ONCE && took == TTI_NOTHING_THERE && m->under_way == 0; i++) {
         tti_unlock(&m->lock);
         m->port->ops->yield(m->port);
         tti_lock(&m->lock);
         took = tti_recv_at_once(m, channel, parcel);
     }
+    (void)tti_company_gave(&m->company, i, began_ns, tti_port_now(m->port));
+    return took;
+}
+
+/* It may come as soon as the core is given away: it needs no request then. Where something else is under way, that has
+ * to be moved meanwhile. */
+static tti_at_once recv_soon(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
+{
+    tti_at_once took = tti_recv_at_once(m, channel, parcel);
+
+    if (took == TTI_NOTHING_THERE && !m->own_core && !tti_company_is_here(&m->company, m->port))
+        took = recv_yielding(m, channel, parcel);
     return took == TTI_NOTHING_THERE ? TTI_NOT_THERE : took;
 }
 

@@ -771,6 +771,72 @@ static tutti_status transfer(rank_ctx *ctx, bool send, int peer, int tag, void *
     return tti_messenger_transfer(ctx->messenger, p2p, &parcel, send, &never, &from);
 }
 
+/* ---- a wait beside somebody who keeps the core ---- */
+
+enum { KEPT_MS = 2, KEPT_WAITS = 40 };
+
+static _Atomic int n_given; /* times that rank 0 gave its core away, or slept, since it had a message */
+static _Atomic int n_kept;  /* and that it gave it away, in all */
+static _Atomic int n_taken; /* messages that it has */
+
+/* Whoever has the core meanwhile computes for his slice of time. */
+static void yield_to_one_who_computes(tti_port *port)
+{
+    if (is_watched) {
+        atomic_fetch_add(&n_kept, 1);
+        atomic_fetch_add(&n_given, 1);
+        slow_sleep_until(port, slow_now(port) + KEPT_MS * TTI_MS);
+        return;
+    }
+    sched_yield();
+}
+
+static int poll_beside_one_who_computes(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    if (is_watched)
+        atomic_fetch_add(&n_given, 1);
+    return slow_poll(port, set, n, deadline_ns);
+}
+
+/* Each message is sent when rank 0 has found that it is not there. Both kinds of receive, in turns. */
+static void body_in_company(rank_ctx *ctx)
+{
+    int i, value;
+
+    is_watched = ctx->rank == 0;
+    for (i = 0; i < KEPT_WAITS; i++) {
+        if (ctx->rank == 0) {
+            CHECK(ctx, (i % 2 == 0 ? do_recv(ctx, 1, i, &value, sizeof value)
+                                   : transfer(ctx, false, 1, i, &value, sizeof value)) == TUTTI_OK && value == i);
+            atomic_store(&n_given, 0);
+            atomic_fetch_add(&n_taken, 1);
+            continue;
+        }
+        while (atomic_load(&n_taken) < i && tti_now_ns() < ctx->deadline_ns)
+            sched_yield();
+        await_more(ctx, &n_given, 0);
+        CHECK(ctx, do_send(ctx, 0, i, &i, sizeof i) == TUTTI_OK);
+    }
+    is_watched = false;
+}
+
+/* Every wait gives the core away if it does not know better; one that does tries again now and then. */
+static void who_keeps_the_core_is_not_given_it_again(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    slow_down(&ops);
+    ops.yield = yield_to_one_who_computes;
+    ops.poll = poll_beside_one_who_computes;
+    atomic_store(&n_given, 0);
+    atomic_store(&n_kept, 0);
+    atomic_store(&n_taken, 0);
+    run_ranks_over(&port, 2, true, body_in_company);
+    assert_in_range(atomic_load(&n_kept), 1, KEPT_WAITS / 2);
+}
+
 typedef struct sleeper {
     rank_ctx    *ctx;
     int          tag;
@@ -1725,6 +1791,7 @@ int main(void)
         cmocka_unit_test(ranks_that_count_on_other_numbers_are_named),
         cmocka_unit_test(too_many_connections_are_refused),
         cmocka_unit_test(who_waits_beside_a_program_stands_back),
+        cmocka_unit_test(who_keeps_the_core_is_not_given_it_again),
         cmocka_unit_test(who_sleeps_is_woken_by_other_threads),
         cmocka_unit_test(who_sleeps_on_a_link_closes_it),
         cmocka_unit_test(a_frame_may_go_in_pieces),

@@ -16,6 +16,7 @@
 #ifndef TTI_TRANSPORT_MESSENGER_CORE_H
 #define TTI_TRANSPORT_MESSENGER_CORE_H
 
+#include "base/company.h"
 #include "base/thread.h"
 #include "transport/carried/carrier.h"
 #include "transport/lane.h"
@@ -73,6 +74,7 @@ struct tti_messenger {
     int         n_parting;     /* links that it is to close then */
     const tti_request     *awaited;  /* what the driver waits for, while it sleeps; NULL: nothing of its own */
     const struct patience *patience; /* and how, where there is such a thing */
+    tti_company company;       /* of whoever waits: all have the cores of this process */
     bool        thread_rests;  /* until todo, without an end */
     bool        thread_drives; /* and leaves as soon as somebody waits */
     bool        closing;
