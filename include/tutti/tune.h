@@ -8,7 +8,11 @@
  *   TUTTI_ALGO=op=name,...    one algorithm for all sizes, wherever it can serve the group at all;
  *   TUTTI_TUNE=FILE           else a table, as `tutti bench --tune` writes it for a machine;
  *   the cost model            else the cheapest by what rank 0 of the group has measured: waits, copies and
- *                             reductions inside a host, a few milliseconds once per process.
+ *                             reductions inside a host, a few milliseconds once per process; between hosts by usual
+ *                             figures, which are of links with 8 Gb/s and more.
+ *
+ * Of a slower link the library knows if rank 0 is told: TUTTI_LINK_MBIT=1000 is what a link of 1 Gb/s carries. Algorithms that
+ * send fewer bytes are then taken from smaller sizes on.
  *
  * Ranks with different values of TUTTI_ALGO, or different tables, cannot make a group: TUTTI_E_MISMATCH. No table is
  * looked for where TUTTI_TUNE is not set. TUTTI_LOG=debug shows what was measured and chosen.

@@ -18,6 +18,21 @@
 #include "coll/host/crowd.h"
 #include "coll/level/levels.h"
 
+/* Nobody tells the library what a link carries: the kernel says it of cards, and of a pair of virtual ones that it is
+ * 10 Gb/s, whatever a shaper lets through. */
+static tutti_status read_link(double *wire_out)
+{
+    int64_t      mbit;
+    tutti_status st;
+
+    if (tti_env("TUTTI_LINK_MBIT") == NULL)
+        return TUTTI_OK;
+    st = tti_env_int("TUTTI_LINK_MBIT", 1, TTI_LINK_MBIT_MAX, &mbit);
+    if (st == TUTTI_OK)
+        *wire_out = 8e3 / (double)mbit;
+    return st;
+}
+
 tutti_status tti_choice_read(tti_choice *choice_out)
 {
     tti_choice   choice = { .reproducible = false };
@@ -25,6 +40,8 @@ tutti_status tti_choice_read(tti_choice *choice_out)
 
     if (st == TUTTI_OK)
         st = tti_wishes_parse(tti_env("TUTTI_ALGO"), &choice.wishes);
+    if (st == TUTTI_OK)
+        st = read_link(&choice.wire);
     if (st == TUTTI_OK)
         st = tti_tune_read(tti_env("TUTTI_TUNE"), &choice.tune);
     if (st == TUTTI_OK)
@@ -59,9 +76,9 @@ static bool is_all_here(const tti_team *team)
     return size <= TTI_HOSTS_HERE_MOST && tti_mesh_ranks_on_machine(team->mesh) == size;
 }
 
-/* What rank 0 tells. Between hosts nothing is measured; and a world on a port of its own, as simulations
+/* Between hosts nothing is measured, but for what the usual figures were; and a world on a port of its own, as simulations
  * are, must not depend on the machine that it happens to run on. */
-static tti_machine machine_for(const tti_team *team)
+static tti_machine measured_for(const tti_team *team)
 {
     const bool is_here = team->port == tti_port_system() && tti_port_stand_in() == NULL;
 
@@ -72,6 +89,17 @@ static tti_machine machine_for(const tti_team *team)
     return tti_machine_default;
 }
 
+/* What rank 0 tells. On a link that is quicker than those on which it was measured a byte takes no less: what it takes the
+ * cores is in that figure, too. */
+static tti_machine machine_for(const tti_choice *choice, const tti_team *team)
+{
+    tti_machine machine = measured_for(team);
+
+    if (choice->wire > machine.wire)
+        machine.wire = choice->wire;
+    return machine;
+}
+
 void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
                          tti_join *mine)
 {
@@ -79,7 +107,7 @@ void tti_choice_announce(const tti_choice *choice, const tti_team *team, const t
     mine->tune = tti_fnv(print_of_rows(), choice->tune.rows, (size_t)choice->tune.n * sizeof *choice->tune.rows);
     mine->reproducible = choice->reproducible;
     if (team->rank == 0)
-        mine->machine = machine != NULL ? *machine : machine_for(team);
+        mine->machine = machine != NULL ? *machine : machine_for(choice, team);
 }
 
 /* Ranks that share a core of this host, as all members see it. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <tutti/tune.h>
-#include "coll/choose.h"
+#include "coll/choice.h"
 #include "coll/coll_ranks.h"
 
 static const tti_tune no_table;
@@ -328,6 +328,65 @@ static void what_is_measured_moves_the_choice(void **state)
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "sliced");
 }
 
+/* A slice to each and from each to all is two messages one after the other and more of them in all, and fewer bytes on each link. */
+static void a_slow_link_is_worth_messages(void **state)
+{
+    static const int ranks[] = { 4, 8 };
+    tti_machine      quick = tti_machine_of_hosts(2), slow = quick;
+    size_t           i;
+
+    (void)state;
+    slow.wire = 8; /* 1 Gb/s */
+    for (i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        const tti_decision d = decided(NULL, &quick, false, ranks[i]), s = decided(NULL, &slow, false, ranks[i]);
+
+        assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, 64 << 10)->name, "binomial");
+        assert_string_equal(tti_choose(&s, TUTTI_CALL_BROADCAST, 64 << 10)->name, "sliced");
+    }
+}
+
+/* What a member tells the others about the wire, between hosts, with TUTTI_LINK_MBIT set to that. */
+static double told_wire(tt_rank *t, const char *mbit)
+{
+    int        ranks[] = { 0, 1 };
+    tti_team   team = { .mesh = t->mesh, .port = &t->port.base, .rank = 0, .n_ranks = 2, .ranks = ranks };
+    tti_choice choice = { .wire = 0 };
+    tti_join   mine = { .machine = { .wire = 0 } };
+
+    if (mbit == NULL)
+        TT_CHECK(t, unsetenv("TUTTI_LINK_MBIT") == 0);
+    else
+        TT_CHECK(t, setenv("TUTTI_LINK_MBIT", mbit, 1) == 0);
+    TT_CHECK(t, tti_choice_read(&choice) == TUTTI_OK);
+    tti_choice_announce(&choice, &team, NULL, &mine);
+    tti_choice_release(&choice);
+    return mine.machine.wire;
+}
+
+static void body_told_wire(tt_rank *t)
+{
+    if (t->rank == 0) {
+        TT_CHECK(t, told_wire(t, "1000") == 8);
+        TT_CHECK(t, told_wire(t, "100") == 80);
+        TT_CHECK(t, told_wire(t, "100000") == tti_machine_default.wire);
+        TT_CHECK(t, told_wire(t, NULL) == tti_machine_default.wire);
+    }
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+}
+
+static void the_rate_of_a_link_is_told(void **state)
+{
+    tt_rank    ranks[TT_RANKS_MOST];
+    tti_choice choice = { .wire = 0 };
+
+    (void)state;
+    tt_run(2, true, body_told_wire, ranks);
+    assert_int_equal(setenv("TUTTI_LINK_MBIT", "fast", 1), 0);
+    assert_int_equal(tti_choice_read(&choice), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_LINK_MBIT"));
+    assert_int_equal(unsetenv("TUTTI_LINK_MBIT"), 0);
+}
+
 /* Where hosts are one machine and ranks share its cores, every message is theirs to carry: fewer are better than fewer
  * steps. A root's messages are as many in any order of sending. */
 static void crowded_hosts_send_few_messages(void **state)
@@ -532,6 +591,8 @@ int main(void)
         cmocka_unit_test(exact_numbers_have_no_order),
         cmocka_unit_test(kinds_that_combine_have_one_order),
         cmocka_unit_test(what_is_measured_moves_the_choice),
+        cmocka_unit_test(a_slow_link_is_worth_messages),
+        cmocka_unit_test(the_rate_of_a_link_is_told),
         cmocka_unit_test(crowded_hosts_send_few_messages),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
         cmocka_unit_test(what_does_not_exist_is_refused),

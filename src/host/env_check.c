@@ -14,7 +14,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/port.h"
-#include "coll/choose.h"
+#include "coll/choice.h"
 #include "coll/tune.h"
 #include "host/host.h"
 #include "kernel/level.h"
@@ -251,6 +251,7 @@ static const row rows[] = {
     { "TUTTI_TCP_STRIPES", NULL, 1, 8 },
     { "TUTTI_ALGO", check_wishes, 0, 0 },
     { "TUTTI_TUNE", check_table, 0, 0 },
+    { "TUTTI_LINK_MBIT", NULL, 1, TTI_LINK_MBIT_MAX },
     { "TUTTI_REPRODUCIBLE", check_flag, 0, 0 },
     { "TUTTI_ISA", check_isa, 0, 0 },
     { "TUTTI_RECORDER", check_flag, 0, 0 },
