@@ -56,11 +56,11 @@ typedef struct tutti_group_options {
         sizeof(tutti_group_options), 0, 0, 0, 0, 0                                                     \
     }
 
-/** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the
- * same order; ranks are sorted, the order given does not matter. Returns when all members have come. A group of one
- * rank waits for nobody: if another was given more ranks and comes later, that one gets TUTTI_E_MISMATCH, and the
- * first collective in the group of one after it. A call that fails counts as one: what is called next meets the
- * others' next call.
+/** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the same order; ranks are sorted,
+ * the order given does not matter. Returns when all members have come; on a member that serves the store, as rank 0 does without a
+ * launcher, when all have the group. A group of one rank waits for nobody: if another was given more ranks and comes later, that
+ * one gets TUTTI_E_MISMATCH, and the first collective in the group of one after it. A call that fails counts as one: what is called
+ * next meets the others' next call.
  *
  * With use_local_synchronization only the members call, and nobody waits: the first collective meets the
  * others, and reports who has not come; messages may go at once. Members make the groups that the same
