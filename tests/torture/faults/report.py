@@ -17,7 +17,7 @@ FAULTS = ['SIGKILL', 'SIGSTOP', '_exit', 'segfault', 'abort', 'RST', 'black-hole
 SILENT = {'SIGSTOP', 'black-hole'}
 FINE = {'ok', 'kept', 'left-out'}
 # At these a rank was named if its number was in the words. Since then words are to accuse it, and nobody else.
-LENIENT = {'2f3c202', '4ebe9f2', '83277c8', '24795a7', 'e13cf32', '2fd0a37', '08079b9', 'bed76b5', '2c14e0d', '9a0bf0f', '5307bff',
+BY_NUMBER = {'2f3c202', '4ebe9f2', '83277c8', '24795a7', 'e13cf32', '2fd0a37', '08079b9', 'bed76b5', '2c14e0d', '9a0bf0f', '5307bff',
            '0440514', 'c2e3f51'}
 
 
@@ -53,7 +53,7 @@ def table(title, key, rows):
 
 def cut_off(rows):
     """What became of ranks whose connections were taken while all shrank."""
-    cut = [row for row in rows if row['phase'] == 'shrink' and row['fault'] in ('RST', 'half-close') and row['commit'] not in LENIENT]
+    cut = [row for row in rows if row['phase'] == 'shrink' and row['fault'] in ('RST', 'half-close') and row['commit'] not in BY_NUMBER]
     results = collections.Counter(row['result'] for row in cut)
     yield ('%d ranks lost their connections while all shrank: %d went on with the others, %d did not and the others did, of %d the new '
            'world failed and accused the right rank, %d were wrong'
@@ -62,7 +62,7 @@ def cut_off(rows):
 
 def report(rows):
     dead = [row for row in rows if row['fault'] not in SILENT]
-    strict = [row for row in rows if row['commit'] not in LENIENT]
+    strict = [row for row in rows if row['commit'] not in BY_NUMBER]
     yield '%d faults, %d hangs, %d named the right rank' % (
         len(rows), sum(row['hang'] == '1' for row in rows), sum(row['named'] == 'yes' for row in rows))
     yield ''
