@@ -58,6 +58,7 @@ static void test_the_guilty_alone(void **state)
         "group 'a' cannot be made: rank 1 has not joined, and rank 2 (host 'n2', pid 40) has left the world",
         "group 'a' timed out on rank 0 of 4 members while it was made\n  not joined: rank 2\n  next: check",
         "rank 1 waits for rank 2, which has not come; another process reported: no memory",
+        "cannot hand shared memory to rank 2: Broken pipe",
         NULL
     };
 
