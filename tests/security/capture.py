@@ -120,9 +120,11 @@ def listen_to(args, folder, name, env, wanted):
     """How often each was found, and how many bytes there were; prints a row."""
     path = folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.pcapng"
     capture = Capture(path)
-    secret = run_job(args, folder, env, wanted)
-    capture.await_own_packet()
-    lost = capture.end()
+    try:
+        secret = run_job(args, folder, env, wanted)
+        capture.await_own_packet()
+    finally:  # whatever has failed: it would listen for ever
+        lost = capture.end()
     streams = streams_of(path)
     places = [path.read_bytes(), *streams]
     found = {what: count(places, text.encode()) for what, text in wanted.items()} | {"secret": count(places, secret)}
