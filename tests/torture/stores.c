@@ -179,6 +179,12 @@ UNALIGNED(16)
     int __tsan_atomic##bits##_compare_exchange_weak(volatile type *at, type *seen, type value, int order, int other) \
     {                                                                                                \
         return __tsan_atomic##bits##_compare_exchange_strong(at, seen, value, order, other);          \
+    }                                                                                                \
+    /* clang's: what was there. */                                                                   \
+    type __tsan_atomic##bits##_compare_exchange_val(volatile type *at, type seen, type value, int order, int other) \
+    {                                                                                                \
+        (void)__tsan_atomic##bits##_compare_exchange_strong(at, &seen, value, order, other);          \
+        return seen;                                                                                 \
     }
 
 #define CHANGES(bits, type, name, builtin)                                                           \
