@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/foreign.h"
 
 enum { WORDS_MAX = 2048 };
 
-static _Thread_local char words[WORDS_MAX];
+static _Thread_local char     words[WORDS_MAX];
+static _Thread_local uint32_t n_said; /* tti_words_said() */
 
 #define STATUSES(X)                                                                                \
     X(TUTTI_OK)                                                                                    \
@@ -45,6 +47,17 @@ const char *tutti_last_error(void)
     return words;
 }
 
+uint32_t tti_words_said(void)
+{
+    return n_said;
+}
+
+static void keep(const char fresh[WORDS_MAX])
+{
+    memcpy(words, fresh, WORDS_MAX);
+    n_said++;
+}
+
 tutti_status tti_fail(tutti_status status, const char *fmt, ...)
 {
     char    fresh[WORDS_MAX]; /* the arguments may quote the old words */
@@ -53,7 +66,7 @@ tutti_status tti_fail(tutti_status status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(fresh, sizeof fresh, fmt, args);
     va_end(args);
-    memcpy(words, fresh, sizeof words);
+    keep(fresh);
     return status;
 }
 
@@ -66,7 +79,7 @@ static void say_errno(int err, const char *fmt, va_list args)
     vsnprintf(fresh, sizeof fresh, fmt, args);
     used = strlen(fresh);
     snprintf(fresh + used, sizeof fresh - used, ": %s", strerror_r(err, text, sizeof text));
-    memcpy(words, fresh, sizeof words);
+    keep(fresh);
 }
 
 static tutti_status status_of_errno(int err)

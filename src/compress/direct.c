@@ -23,6 +23,7 @@
  * Fails   The first failure is worded and told to all members; then all requests end, and are waited for, because they
  *         have the memory. */
 #include "compress/compress.h"
+#include "group/asked.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -136,7 +137,7 @@ static tutti_status post(const motion *m, int slot, errand e, int other, char *d
                                     .count = (int64_t)tti_stretch_bytes(part), .data = data,
                                     .device = m->d->buf.device.type };
 
-    return m->ops->post(m->backend, &message, request_at(m, slot, e, other));
+    return tti_asked_post(m->ops, m->backend, &message, request_at(m, slot, e, other));
 }
 
 /* Wait for one of them, if it is under way. After a failure it may be, still: drain() has it. */
@@ -147,7 +148,7 @@ static tutti_status await(const motion *m, int slot, errand e, int other)
 
     if (*at == NULL)
         return TUTTI_OK;
-    st = m->ops->wait(*at, m->deadline_ns);
+    st = tti_asked_wait(m->ops, *at, m->deadline_ns);
     if (st == TUTTI_OK) {
         m->ops->release(*at);
         *at = NULL;

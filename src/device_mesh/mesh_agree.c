@@ -15,6 +15,7 @@
  * Stores  One that cannot compare_set has no such check: ranks meet in the first group that they make. A
  *         backend that needs no peers has nobody to meet. */
 #include "device_mesh/mesh_family.h"
+#include "group/asked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static tutti_status look_at(const meeting *m, int rank)
     tti_unlock(&world->runner->lock);
     if (finished != TUTTI_OK)
         return tti_fail(finished, "device mesh: rank %d has not come, and the world is finished: %s", rank, words);
-    if (world->ops->alive == NULL || world->ops->alive(world->backend, rank) == TUTTI_OK)
+    if (world->ops->alive == NULL || tti_asked_alive(world->ops, world->backend, rank) == TUTTI_OK)
         return TUTTI_OK;
     snprintf(words, sizeof words, "%s", tutti_last_error());
     return tti_fail(TUTTI_E_PEER, "device mesh: rank %d has not come to call #%u: %s", rank, m->number, words);

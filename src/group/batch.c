@@ -8,6 +8,7 @@
  * it are under way and their owner needs their works.
  * A backend that can begins all of them at once (its entry post_all), and their works are listed at once. Where
  * hooks watch they are posted one by one, for hooks are called around each. */
+#include "group/asked.h"
 #include "group/hooks.h"
 
 #include <stdio.h>
@@ -73,7 +74,7 @@ static tutti_status post_some(const batch *b, int first, int end, int *n_out)
     tutti_status     st;
     int              i;
 
-    st = route->ops->post_all(route->backend, b->messages + first, end - first, b->requests + first, n_out);
+    st = tti_asked_post_all(route, b->messages + first, end - first, b->requests + first, n_out);
     tti_lock(&b->group->runner->lock);
     for (i = first; i < first + *n_out; i++)
         tti_posting_begun(b->group, &b->postings[i], b->requests[i], b->works[i]);

@@ -114,6 +114,7 @@ typedef struct tti_route {
     const tutti_backend_ops *ops;                        /* NULL: a plug-in that is not there */
     tutti_backend           *backend;                    /* equal ops in a group are one backend */
     tutti_store             *store;                      /* the backend's keys, below the group's */
+    bool                     is_foreign;                 /* the backend is not the library's own: what it comes to is looked at */
     bool                     compares;                   /* the backend is a wrapper that compares calls: it tells where they are made */
 } tti_route;
 

@@ -14,6 +14,7 @@
  *         posted ends with the group, so no buffer stays in use.
  * Source  torch.distributed.monitored_barrier, whose budget with wait_all_ranks is the time-out for each
  *         rank, and where only rank 0 learns who is missing. */
+#include "group/asked.h"
 #include "group/hooks.h"
 #include "group/recorded.h"
 
@@ -79,14 +80,14 @@ static tutti_status post(meeting *m, bool is_send, int peer, int tag)
     if (m->requests[peer] != NULL)
         m->group->ops->release(m->requests[peer]);
     m->requests[peer] = NULL;
-    return m->group->ops->post(m->group->backend, &message, &m->requests[peer]);
+    return tti_asked_post(m->group->ops, m->group->backend, &message, &m->requests[peer]);
 }
 
 static tutti_status await(const meeting *m, int peer, int64_t deadline_ns)
 {
     if (m->requests[peer] == NULL)
         return TUTTI_OK; /* it was done when it was begun */
-    return m->group->ops->wait(m->requests[peer], deadline_ns);
+    return tti_asked_wait(m->group->ops, m->requests[peer], deadline_ns);
 }
 
 /* The group ends with this thread's words; so do the messages under way. */

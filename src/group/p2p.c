@@ -7,6 +7,7 @@
  * out a work, which also stands in the group's list of messages until its outcome was taken: by the
  * first wait after its end, by the end of the group, or, for works that nobody holds any more, by a
  * later post, which looks at the two that have stood longest. */
+#include "group/asked.h"
 #include "group/hooks.h"
 
 #include <stdio.h>
@@ -161,16 +162,16 @@ static tutti_status post_and_wait(const tti_posting *p, overdue *o, int *source_
     tutti_request   *request = NULL;
     tutti_status     st;
 
-    st = route->ops->post(route->backend, &p->message, &request);
+    st = tti_asked_post(route->ops, route->backend, &p->message, &request);
     *source_out = p->message.is_send ? -1 : p->message.peer;
     if (st != TUTTI_OK || request == NULL)
         return st;
-    st = route->ops->wait(request, tti_deadline(port, timeout_ms, timeout_ms));
+    st = tti_asked_wait(route->ops, request, tti_deadline(port, timeout_ms, timeout_ms));
     if (st == TUTTI_E_TIMEOUT) {
         give_up(o, tti_port_now(port) - began_ns);
         route->ops->wait(request, TTI_FOREVER);
     }
-    *source_out = route->ops->source(request);
+    *source_out = tti_asked_member(route->ops->source(request), o->group->size);
     route->ops->release(request);
     return st;
 }
@@ -178,15 +179,19 @@ static tutti_status post_and_wait(const tti_posting *p, overdue *o, int *source_
 static tutti_status transfer(tutti_group *group, const tti_posting *p, int *source_out)
 {
     const tti_route *route = &group->routes[p->message.device];
+    const uint32_t   said = route->is_foreign ? tti_words_said() : 0;
     overdue          o;
     tutti_status     st;
 
     o.group = group;
     o.p = p;
     o.words[0] = '\0'; /* but for the others it is a kilobyte to clear */
-    if (route->ops->transfer != NULL)
+    if (route->ops->transfer != NULL) {
         st = route->ops->transfer(route->backend, &p->message, group->timeout_ms, give_up, &o, source_out);
-    else
+        st = tti_asked_status(route->ops, "transfer", st, said);
+        if (st == TUTTI_OK)
+            *source_out = tti_asked_member(*source_out, group->size);
+    } else
         st = post_and_wait(p, &o, source_out);
     return st == TUTTI_E_TIMEOUT && o.words[0] != '\0' ? tti_fail(TUTTI_E_TIMEOUT, "%s", o.words) : st;
 }
@@ -292,7 +297,7 @@ static void list_remove(tutti_work **list, tutti_work *work)
 
 int tti_message_source(const tutti_work *work)
 {
-    return tutti_get_global_rank(work->group, work->ops->source(work->request));
+    return tutti_get_global_rank(work->group, tti_asked_member(work->ops->source(work->request), work->group->size));
 }
 
 void tti_message_settle(tutti_work *work, tutti_status status, const char *words)
@@ -326,7 +331,7 @@ static void reap(tutti_group *group)
     for (i = 0; i < REAP_MAX && group->messages != NULL; i++) {
         work = group->messages;
         if (atomic_load(&work->refs) == 1 && work->pins == 0 && work->ops->test(work->request)) {
-            tti_message_settle(work, work->ops->wait(work->request, 0), tutti_last_error());
+            tti_message_settle(work, tti_asked_wait(work->ops, work->request, 0), tutti_last_error());
             continue;
         }
         list_remove(&group->messages, work); /* to the end: the next post looks at others */
@@ -392,7 +397,7 @@ static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *w
     tutti_status     st;
 
     tti_posting_name(group, p, work);
-    st = route->ops->post(route->backend, &p->message, &request);
+    st = tti_asked_post(route->ops, route->backend, &p->message, &request);
     if (st != TUTTI_OK)
         return st;
     tti_lock(&group->runner->lock);
@@ -481,7 +486,7 @@ tutti_work *tti_messages_take(tutti_group *group)
     for (work = group->messages; work != NULL; work = work->next) {
         work->status = TUTTI_E_ABORTED;
         if (work->ops->test(work->request))
-            work->status = work->ops->wait(work->request, 0);
+            work->status = tti_asked_wait(work->ops, work->request, 0);
         if (work->status == TUTTI_OK)
             work->source = tti_message_source(work);
         else if (work->status != TUTTI_E_ABORTED)

@@ -31,6 +31,7 @@
  * Fails   The first failure finishes the group: works behind it and later calls fail with the same
  *         status, and with the words of the operation that broke it. A collective tells the other
  *         members itself; for a message that failed tti_group_fail() does. */
+#include "group/asked.h"
 #include "group/compound.h"
 #include "group/queue.h"
 #include "group/recorded.h"
@@ -213,7 +214,7 @@ static tutti_status run_segments(const tti_route *route, const tutti_call *call,
         one.in = call->segments[i].in;
         one.out = call->segments[i].out;
         one.list = call->list != NULL ? call->list + (size_t)i * (size_t)n_ranks : NULL;
-        st = route->ops->run(route->backend, &one);
+        st = tti_asked_run(route, &one);
     }
     return st;
 }
@@ -231,7 +232,7 @@ static inline tutti_status run_call(tutti_group *group, tutti_call *call, uint64
     if (__builtin_expect(call->n_segments > 0, 0) && !route->ops->takes_segments)
         st = run_segments(route, call, group->size);
     else
-        st = route->ops->run(route->backend, call);
+        st = tti_asked_run(route, call);
     tti_recorded_end(thread, group, call, st, blocking);
     return st == TUTTI_OK ? st : tti_recorder_dump_failure(tti_group_blame(group, st));
 }
@@ -280,7 +281,7 @@ bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress
     tti_unlock(&group->runner->lock);
     set_time(group, route, call);
     tti_recorded_begin(thread, group, call, 0);
-    st = route->ops->advance(route->backend, call, &progress);
+    st = tti_asked_advance(route, call, in_turn, &progress);
     if (st != TUTTI_OK || progress == TUTTI_PROGRESS_DONE)
         tti_recorded_end(thread, group, call, st, false);
     st = st == TUTTI_OK ? st : tti_group_blame(group, st);

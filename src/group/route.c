@@ -12,6 +12,7 @@
  * Divided A backend may make the parts of a group out of what that has, if all members come to it: each to create, or to sit_out.
  *         So whoever fails on the way to create says so there, also if it has not come as far as a group. What comes to create says
  *         it by itself. */
+#include "group/asked.h"
 #include "group/make.h"
 #include "group/refusals.h"
 
@@ -174,15 +175,19 @@ static int first_like(const tutti_group *group, int device)
 /* From a row on. All are told, whatever one says. */
 static tutti_status sit_out_from(const tutti_group *group, int first, int64_t timeout_ms, bool has_failed)
 {
-    tutti_backend *from;
-    tutti_status   st = TUTTI_OK, one;
-    int            i;
+    const tutti_backend_ops *ops;
+    tutti_backend           *from;
+    tutti_status             st = TUTTI_OK, one;
+    uint32_t                 said;
+    int                      i;
 
     for (i = first; i < TTI_DEVICES; i++) {
         from = splits_from(group, i);
         if (from == NULL || first_like(group, i) != i)
             continue;
-        one = tti_backend_inside(group->routes[i].ops)->sit_out(from, group->division.step, timeout_ms, has_failed);
+        ops = tti_backend_inside(group->routes[i].ops);
+        said = tti_words_said();
+        one = tti_asked_status(ops, "sit_out", ops->sit_out(from, group->division.step, timeout_ms, has_failed), said);
         st = st == TUTTI_OK ? one : st;
     }
     return st;
@@ -231,7 +236,7 @@ static tutti_status create(tti_route *route, const tutti_backend_config *config)
 
     if (lends(route))
         tti_lending_begins();
-    st = route->ops->create(config, &route->backend);
+    st = tti_asked_create(route->ops, config, &route->backend);
     if (st != TUTTI_OK && lends(route))
         tti_lending_ends();
     return st;
@@ -281,6 +286,7 @@ tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config)
     for (i = 0; i < TTI_DEVICES && st == TUTTI_OK; i++) {
         if (group->routes[i].ops == NULL)
             continue;
+        group->routes[i].is_foreign = lends(&group->routes[i]);
         like = first_like(group, i);
         if (like == i)
             st = open_one(group, i, config, &n_asked);

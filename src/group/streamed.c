@@ -11,6 +11,7 @@
  * True    A ticket belongs to one call, and outlives its backend. Works of one call share it, counted. work->streamed
  *         is written before anybody else knows the work, or under the runner's lock (tti_work_lead), and is read only after the
  *         work was seen done under that lock. */
+#include "group/asked.h"
 #include "group/streamed.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 
 struct tti_streamed {
     _Atomic int             refs;
-    const tutti_stream_ops *ops;
+    const tutti_backend_ops *ops; /* it has streams */
     tutti_ticket           *ticket;
     tti_port               *port;
     tutti_device_type       device;
@@ -46,13 +47,13 @@ static tutti_status mark(tutti_group *group, tutti_call *call)
 {
     const tti_route *route = &group->routes[call->device];
 
-    return route->ops->streams->mark(route->backend, call->device_index, streams[call->device], &call->ticket);
+    return tti_asked_mark(route, call, streams[call->device], &call->ticket);
 }
 
 tutti_status tti_streamed_run(tutti_group *group, tutti_call *call)
 {
-    const tutti_stream_ops *ops = group->routes[call->device].ops->streams;
-    tutti_status            st = tti_group_enter(group); /* the backend is there to mark, and stays */
+    const tutti_backend_ops *ops = group->routes[call->device].ops;
+    tutti_status             st = tti_group_enter(group); /* the backend is there to mark, and stays */
 
     if (st != TUTTI_OK)
         return st;
@@ -60,10 +61,10 @@ tutti_status tti_streamed_run(tutti_group *group, tutti_call *call)
     if (st == TUTTI_OK) {
         st = tti_queue_run_marked(group, call);
         if (st == TUTTI_OK && call->kind == TUTTI_CALL_BARRIER)
-            st = ops->wait(call->ticket, TTI_FOREVER); /* it has a deadline of its own */
+            st = tti_asked_wait_ticket(ops, call->ticket, TTI_FOREVER); /* it has a deadline of its own */
         else if (st == TUTTI_OK)
-            st = ops->follow(call->ticket, streams[call->device]);
-        ops->release(call->ticket);
+            st = tti_asked_follow(ops, call->ticket, streams[call->device]);
+        ops->streams->release(call->ticket);
     }
     tti_group_leave(group, tti_call_kind_name(call->kind), st == TUTTI_E_UNSUPPORTED ? TUTTI_OK : st);
     return st;
@@ -82,7 +83,7 @@ tutti_status tti_streamed_issue(tutti_group *group, tutti_work *work)
         return st;
     }
     atomic_init(&s->refs, 1);
-    s->ops = group->routes[work->call.device].ops->streams;
+    s->ops = group->routes[work->call.device].ops;
     s->ticket = work->call.ticket;
     s->port = group->runner->port;
     s->device = work->call.device;
@@ -102,23 +103,23 @@ void tti_streamed_drop(tti_streamed *s)
 {
     if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
         return;
-    s->ops->release(s->ticket);
+    s->ops->streams->release(s->ticket);
     free(s);
 }
 
 bool tti_streamed_ended(const tti_streamed *s)
 {
-    return s->ops->test(s->ticket);
+    return s->ops->streams->test(s->ticket);
 }
 
 tutti_status tti_streamed_wait(const tti_streamed *s, int64_t timeout_ms)
 {
     if (timeout_ms == 0 && !s->is_barrier)
-        return s->ops->follow(s->ticket, streams[s->device]);
-    return s->ops->wait(s->ticket, timeout_ms == 0 ? TTI_FOREVER : tti_deadline(s->port, timeout_ms, timeout_ms));
+        return tti_asked_follow(s->ops, s->ticket, streams[s->device]);
+    return tti_asked_wait_ticket(s->ops, s->ticket, timeout_ms == 0 ? TTI_FOREVER : tti_deadline(s->port, timeout_ms, timeout_ms));
 }
 
 tutti_status tti_streamed_outcome(const tti_streamed *s)
 {
-    return s->ops->wait(s->ticket, 0);
+    return tti_asked_wait_ticket(s->ops, s->ticket, 0);
 }

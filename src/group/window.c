@@ -5,6 +5,7 @@
  * Outside of the group's sequence, as messages are: what a call begins ends in the backend, or with a work that
  * stands in the group's list of messages. A blocking call that runs out of time ends the group, because its buffer,
  * or the peer's memory, would stay in use; a wait for a signal borrows nothing, and is given up alone. */
+#include "group/asked.h"
 #include "group/one_sided.h"
 #include "group/recorded.h"
 
@@ -154,7 +155,7 @@ static tutti_status await(const access *a, tutti_request *request)
 
     if (request == NULL)
         return TUTTI_OK;
-    st = ops->wait(request, tti_deadline(a->group->runner->port, timeout_ms, timeout_ms));
+    st = tti_asked_wait(ops, request, tti_deadline(a->group->runner->port, timeout_ms, timeout_ms));
     if (st == TUTTI_E_TIMEOUT)
         st = give_up(a, request);
     ops->release(request);
@@ -179,12 +180,18 @@ static tutti_status run(access *a, begin_fn *begin)
 
 static tutti_status begin_put(const access *a, tutti_request **request_out)
 {
-    return a->ops->put(a->window->handle, a->peer, a->offset, a->buf.data, a->bytes, request_out);
+    const uint32_t said = tti_words_said();
+
+    return tti_asked_status(backend_ops(a->group), "put", a->ops->put(a->window->handle, a->peer, a->offset, a->buf.data, a->bytes, request_out),
+                            said);
 }
 
 static tutti_status begin_get(const access *a, tutti_request **request_out)
 {
-    return a->ops->get(a->window->handle, a->peer, a->offset, a->buf.data, a->bytes, request_out);
+    const uint32_t said = tti_words_said();
+
+    return tti_asked_status(backend_ops(a->group), "get", a->ops->get(a->window->handle, a->peer, a->offset, a->buf.data, a->bytes, request_out),
+                            said);
 }
 
 /* What a get has written is the result of its work. */
@@ -288,18 +295,23 @@ tutti_status tutti_window_get_async(tutti_window *window, tutti_span buf, int pe
 
 static tutti_status begin_wait(const access *a, tutti_request **request_out)
 {
-    return a->ops->wait_signal(a->window->handle, a->peer, request_out);
+    const uint32_t said = tti_words_said();
+
+    return tti_asked_status(backend_ops(a->group), "wait_signal", a->ops->wait_signal(a->window->handle, a->peer, request_out),
+                            said);
 }
 
 tutti_status tutti_window_signal(tutti_window *window, int peer)
 {
     access       a = { .what = "window_signal", .kind = TUTTI_RECORD_SIGNAL, .window = window };
     tutti_status st = enter(&a, peer);
+    uint32_t     said;
 
     if (st != TUTTI_OK)
         return st;
     record(&a);
-    return leave(&a, a.ops->signal(window->handle, a.peer));
+    said = tti_words_said();
+    return leave(&a, tti_asked_status(backend_ops(a.group), "signal", a.ops->signal(window->handle, a.peer), said));
 }
 
 static tutti_status none_came(const access *a, int64_t began_ns)
@@ -322,7 +334,7 @@ static tutti_status wait_signal(access *a, int64_t timeout_ms)
     st = begin_wait(a, &request);
     if (st != TUTTI_OK || request == NULL)
         return leave(a, st);
-    st = backend_ops(a->group)->wait(request, tti_deadline(port, timeout_ms, a->group->timeout_ms));
+    st = tti_asked_wait(backend_ops(a->group), request, tti_deadline(port, timeout_ms, a->group->timeout_ms));
     if (st == TUTTI_E_TIMEOUT && a->ops->cancel(a->window->handle, request)) {
         backend_ops(a->group)->release(request);
         tti_record_end_slowly(a->record, TUTTI_E_TIMEOUT);
@@ -330,7 +342,7 @@ static tutti_status wait_signal(access *a, int64_t timeout_ms)
         return none_came(a, began_ns);
     }
     if (st == TUTTI_E_TIMEOUT) /* it ended at the last moment */
-        st = backend_ops(a->group)->wait(request, TTI_FOREVER);
+        st = tti_asked_wait(backend_ops(a->group), request, TTI_FOREVER);
     backend_ops(a->group)->release(request);
     return leave(a, st);
 }
@@ -361,11 +373,12 @@ tutti_status tutti_window_wait_signal_async(tutti_window *window, int peer, tutt
 
 static tutti_status flush_one(access *a, int peer)
 {
+    const uint32_t said = tti_words_said();
     tutti_request *request = NULL;
     tutti_status   st;
 
     a->peer = peer;
-    st = a->ops->flush(a->window->handle, peer, &request);
+    st = tti_asked_status(backend_ops(a->group), "flush", a->ops->flush(a->window->handle, peer, &request), said);
     return st == TUTTI_OK ? await(a, request) : st;
 }
 

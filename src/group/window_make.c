@@ -11,6 +11,7 @@
  *           the others off.
  * True      A window belongs to its user; it stands in its group's list as long as there is the group, whose end
  *           closes the part and takes the group away from it. */
+#include "group/asked.h"
 #include "group/one_sided.h"
 
 #include <stdio.h>
@@ -76,6 +77,22 @@ static tutti_status check_part(const making *m, tutti_span buf)
     return st;
 }
 
+/* The handle is there on success alone. */
+static tutti_status ask_open(making *m, tutti_span buf)
+{
+    const tti_route      *route = &m->group->routes[TUTTI_CPU];
+    const size_t          bytes = (size_t)buf.count * tutti_dtype_size(buf.dtype);
+    const uint32_t        said = tti_words_said();
+    tutti_backend_window *handle = NULL;
+    tutti_status          st = m->ops->open(route->backend, m->mine.id, buf.data, bytes, m->mine.backend, &handle);
+
+    st = tti_asked_status(route->ops, "open", st, said);
+    if (st == TUTTI_OK && handle == NULL)
+        st = tti_foreign_broken("backend", route->ops->name, "open", "gives no window");
+    m->handle = st == TUTTI_OK ? handle : NULL;
+    return st;
+}
+
 static void open_part(making *m, tutti_span buf)
 {
     tutti_status st = check_part(m, buf);
@@ -86,8 +103,7 @@ static void open_part(making *m, tutti_span buf)
     m->mine.count = buf.count;
     m->mine.dtype = (int32_t)buf.dtype;
     if (st == TUTTI_OK)
-        st = m->ops->open(m->group->routes[TUTTI_CPU].backend, m->mine.id, buf.data,
-                          (size_t)buf.count * tutti_dtype_size(buf.dtype), m->mine.backend, &m->handle);
+        st = ask_open(m, buf);
     note_failure(&m->mine, st);
 }
 
@@ -156,13 +172,16 @@ static tutti_status attach(making *m)
 {
     uint8_t(*cards)[TUTTI_WINDOW_CARD_BYTES] = malloc((size_t)m->group->size * sizeof *cards);
     tutti_status st;
+    uint32_t     said;
     int          i;
 
     if (cards == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a window of %d ranks", m->group->size);
     for (i = 0; i < m->group->size; i++)
         memcpy(cards[i], m->cards[i].backend, sizeof cards[i]);
-    st = m->ops->attach(m->handle, (const uint8_t(*)[TUTTI_WINDOW_CARD_BYTES])cards);
+    said = tti_words_said();
+    st = tti_asked_status(m->group->routes[TUTTI_CPU].ops, "attach",
+                          m->ops->attach(m->handle, (const uint8_t(*)[TUTTI_WINDOW_CARD_BYTES])cards), said);
     free(cards);
     return st == TUTTI_OK ? check_counts(m) : st;
 }

@@ -10,6 +10,7 @@
  *         and not before: whoever has it back frees what the operation worked on, whatever it came to. So a message that
  *         has not ended by then is ended, with its group, as a blocking one is; a collective ends by itself, for it and
  *         all that run ahead of it have a deadline each. */
+#include "group/asked.h"
 #include "group/hooks.h"
 #include "group/streamed.h"
 
@@ -290,10 +291,10 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns, const ch
 
     work->pins++;
     tti_unlock(&runner->lock);
-    st = work->ops->wait(work->request, deadline_ns);
+    st = tti_asked_wait(work->ops, work->request, deadline_ns);
     ended = work->ops->test(work->request);
     if (ended && st == TUTTI_E_TIMEOUT)
-        st = work->ops->wait(work->request, deadline_ns); /* it ended at the last moment */
+        st = tti_asked_wait(work->ops, work->request, deadline_ns); /* it ended at the last moment */
     if (ended && late != NULL)
         st = word_late(st, late);
     if (ended && st != TUTTI_OK)
@@ -414,7 +415,7 @@ void tti_work_look(tutti_work *work)
     if (work->done || work->ops == NULL || work->group->closing || work->pins > 0)
         return;
     if (work->ops->test(work->request)) /* then wait only tells the outcome */
-        tti_message_settle(work, work->ops->wait(work->request, 0), tutti_last_error());
+        tti_message_settle(work, tti_asked_wait(work->ops, work->request, 0), tutti_last_error());
 }
 
 /* Complete a work that has ended, or that only has to be looked at to end; one that is wanted is a worker's. Lock held,
@@ -458,7 +459,7 @@ tutti_status tutti_work_status(tutti_work *work)
     else if (work->done && !is_on_device(work))
         st = outcome(work);
     else if (has_ended(work))
-        st = work->ops->wait(work->request, 0);
+        st = tti_asked_wait(work->ops, work->request, 0);
     else
         st = tti_fail(TUTTI_E_STATE,
                       "%s on group '%s' has not ended\n"

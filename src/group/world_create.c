@@ -8,6 +8,7 @@
  * Waits   A rank that has ended will not come. Where a launcher says so (watch/bulletin.h), who waits for it fails at once. Without
  *         one the store says so, if it can (store/store_will.c): a rank that has its place leaves a will there, until it has met
  *         all others. */
+#include "group/asked.h"
 #include "group/make.h"
 #include "group/hooks.h"
 #include "backend/registry.h"
@@ -310,7 +311,7 @@ static bool is_gone(void *context, int rank)
 {
     const tutti_group *world = context;
 
-    return world->ops->alive != NULL && world->ops->alive(world->backend, rank) == TUTTI_E_PEER;
+    return world->ops->alive != NULL && tti_asked_alive(world->ops, world->backend, rank) == TUTTI_E_PEER;
 }
 
 /* What this rank will make the world of, for rank 0 and the others to compare. What cannot be had is said when the world is made.

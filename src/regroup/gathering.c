@@ -15,6 +15,7 @@
  *         So nobody gives up a world that another member already has.
  *         All of it belongs to the thread that meets. */
 #include "regroup/gathering.h"
+#include "group/asked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 static bool member_has_ended(const tutti_group *group, int rank)
 {
-    return rank != group->rank && group->ops->alive != NULL && group->ops->alive(group->backend, rank) == TUTTI_E_PEER;
+    return rank != group->rank && group->ops->alive != NULL && tti_asked_alive(group->ops, group->backend, rank) == TUTTI_E_PEER;
 }
 
 static bool has_ended(const tti_gathering *m, int rank)

@@ -50,9 +50,13 @@ struct tutti_transport {
     int                          n_loans;
 };
 
+/* How it breaks its contract. */
+typedef enum misdeed { NONE, GIVES_NO_INSTANCE, FAILS_WITHOUT_WORDS, GIVES_NO_STATUS, GIVES_NO_ADDRESS, GIVES_NO_WAY, SENDS_NONSENSE } misdeed;
+
 static struct {
     pthread_mutex_t  lock;
     tutti_transport *at[SIDES];
+    _Atomic misdeed  misdeed;
     bool             shuffles, lends, reports_late, is_stuck, refuses;
 } net = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -68,8 +72,13 @@ static void behave(bool shuffles, bool lends, bool reports_late, bool is_stuck)
 
 static tutti_status loop_open(const tutti_transport_config *config, tutti_transport **out)
 {
-    tutti_transport *t = calloc(1, sizeof *t);
+    tutti_transport *t;
 
+    if (net.misdeed == GIVES_NO_INSTANCE)
+        return TUTTI_OK;
+    if (net.misdeed == FAILS_WITHOUT_WORDS || net.misdeed == GIVES_NO_STATUS)
+        return net.misdeed == GIVES_NO_STATUS ? (tutti_status)77 : TUTTI_E_NETWORK;
+    t = calloc(1, sizeof *t);
     assert_non_null(t);
     t->hooks = config->hooks;
     t->side = config->rank;
@@ -85,7 +94,7 @@ static tutti_status loop_open(const tutti_transport_config *config, tutti_transp
 static const void *loop_address(tutti_transport *t, size_t *bytes_out)
 {
     *bytes_out = sizeof t->side;
-    return &t->side;
+    return net.misdeed == GIVES_NO_ADDRESS ? NULL : &t->side;
 }
 
 static int loop_connect(tutti_transport *t, const void *address, size_t bytes, void *peer, tutti_transport_way **way_out)
@@ -98,6 +107,8 @@ static int loop_connect(tutti_transport *t, const void *address, size_t bytes, v
         t->hooks->broken(t->hooks->context, peer, EHOSTUNREACH, "there is no cable\n  next: lay one");
         return -EHOSTUNREACH;
     }
+    if (net.misdeed == GIVES_NO_WAY)
+        return 0;
     t->way = calloc(1, sizeof *t->way);
     assert_non_null(t->way);
     *t->way = (tutti_transport_way){ .from = t, .to = side, .peer = peer };
@@ -125,6 +136,8 @@ static int loop_send(tutti_transport_way *way, const void *parcel, size_t bytes,
 {
     bool late;
 
+    if (net.misdeed == SENDS_NONSENSE)
+        return 7;
     pthread_mutex_lock(&net.lock);
     late = net.reports_late && net.at[way->to] != NULL;
     if (net.at[way->to] != NULL)
@@ -919,6 +932,72 @@ static void test_no_way(void **state)
     net.refuses = false;
 }
 
+static void opening_fails(misdeed what, tutti_status st, const char *words)
+{
+    tti_carrier *c = NULL;
+
+    net.misdeed = what;
+    (void)tti_fail(TUTTI_E_IO, "somebody else's words");
+    assert_int_equal(tti_carrier_open(port(), &loop_ops, 0, SIDES, &c), st);
+    assert_null(c);
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+    net.misdeed = NONE;
+}
+
+static void says(tti_link *link, const char *what)
+{
+    char words[200];
+
+    assert_int_equal(recv_at_last(link), -EIO);
+    link->ops->describe(link, words, sizeof words);
+    if (strstr(words, what) == NULL)
+        fail_msg("'%s' is not in: %s", what, words);
+}
+
+/* What a transport gives is looked at before it is used. */
+static void test_misdeeds_at_first(void **state)
+{
+    (void)state;
+    opening_fails(GIVES_NO_INSTANCE, TUTTI_E_BACKEND, "transport 'loop' is broken: its entry 'open' has succeeded, and gives no instance");
+    opening_fails(FAILS_WITHOUT_WORDS, TUTTI_E_NETWORK, "its entry 'open' has failed with TUTTI_E_NETWORK, and has no words");
+    opening_fails(GIVES_NO_STATUS, TUTTI_E_BACKEND, "its entry 'open' has failed with status 77, which there is not");
+}
+
+static void test_misdeeds_of_ways(void **state)
+{
+    ends e = { .link = { NULL } };
+    int  i;
+
+    (void)state;
+    behave(false, false, false, false);
+    open_carriers(&e, &loop_ops, &loop_ops);
+    net.misdeed = GIVES_NO_ADDRESS;
+    assert_int_equal(tti_carrier_link(e.carrier[0], 1, e.stream[0], &e.link[0]), TUTTI_E_BACKEND);
+    assert_non_null(strstr(tutti_last_error(), "its entry 'address' has succeeded, and gives no address"));
+    net.misdeed = GIVES_NO_WAY;
+    for (i = 0; i < SIDES; i++)
+        assert_int_equal(tti_carrier_link(e.carrier[i], 1 - i, e.stream[i], &e.link[i]), TUTTI_OK);
+    for (i = 0; i < SIDES; i++)
+        says(e.link[i], "its 'connect' has succeeded, and gives no way");
+    close_ends(&e);
+    net.misdeed = NONE;
+}
+
+static void test_misdeeds_in_sending(void **state)
+{
+    const uint8_t byte = 1;
+    ends          e = open_ends();
+
+    (void)state;
+    open_back(&e);
+    net.misdeed = SENDS_NONSENSE;
+    (void)e.link[0]->ops->send(e.link[0], &(tti_part){ &byte, 1 }, 1);
+    says(e.link[0], "its 'send' gives neither 1, 0 nor -errno");
+    net.misdeed = NONE;
+    close_ends(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -929,7 +1008,8 @@ int main(void)
         cmocka_unit_test(test_small_ones_are_copied), cmocka_unit_test(test_late_card),
         cmocka_unit_test(test_cards),     cmocka_unit_test(test_leaving), cmocka_unit_test(test_leaving_the_stopped),
         cmocka_unit_test(test_death),     cmocka_unit_test(test_death_of_both), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_no_way),
+        cmocka_unit_test(test_no_way),   cmocka_unit_test(test_misdeeds_at_first), cmocka_unit_test(test_misdeeds_of_ways),
+        cmocka_unit_test(test_misdeeds_in_sending),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,11 @@
  * Who has one: the library, "native" and "fake"; programs, tutti_register_backend() of tutti/backends.h; plug-ins,
  * tutti/plugin/plugin.h. A backend is done when it passes tests/conformance: `conformance_matrix --backend NAME`.
  *
+ * What an entry gives is looked at, of all backends but the library's own: a failure that the entry has not worded on the
+ * calling thread, a status that there is not, and what is not there although the entry has succeeded (a backend, a window, a
+ * ticket). The text then names backend and entry, and the call has failed, the latter two with TUTTI_E_BACKEND. What create has
+ * put there when it failed is not used.
+ *
  * What may be left out, and what becomes of it:
  *
  * | entry | NULL, or false |

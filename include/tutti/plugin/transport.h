@@ -29,6 +29,9 @@
  * counted: a parcel that is lent is kept until it is read, however little is in it. Bytes are copied once into a parcel,
  * and once out of it; twice where the transport does not lend its memory.
  *
+ * What an entry gives is looked at: where open or address breaks its contract the plug-in is named, with the entry, and so it is in the
+ * texts of a way where connect or send does.
+ *
  * Threads. All entries are called with one lock of the library's held that belongs to the instance, by any thread: one at a
  * time. None blocks. The hooks may be called from within entries only, on the thread that is in the entry, and call no entry. */
 #ifndef TUTTI_PLUGIN_TRANSPORT_H

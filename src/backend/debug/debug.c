@@ -21,6 +21,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "backend/debug/meeting.h"
+#include "base/foreign.h"
 
 enum { NAME_BYTES = 48 };
 
@@ -71,6 +72,7 @@ static void debug_destroy(tutti_backend *backend)
 static tutti_status open_inner(debug_backend *d, const tutti_backend_config *config)
 {
     tutti_backend_config its = *config;
+    tutti_backend       *made = NULL;
     tutti_status         st = tutti_prefix_store_open("debug/", config->store, &d->own_store);
 
     if (st == TUTTI_OK)
@@ -79,7 +81,12 @@ static tutti_status open_inner(debug_backend *d, const tutti_backend_config *con
         return st;
     its.ops = inner_of(config->ops);
     its.store = d->inner_store;
-    return its.ops->create(&its, &d->inner);
+    st = its.ops->create(&its, &made);
+    if (st == TUTTI_OK && made == NULL)
+        st = tti_foreign_broken("backend", its.ops->name, "create", "gives no backend");
+    if (st == TUTTI_OK)
+        d->inner = made;
+    return st;
 }
 
 static tutti_status debug_create(const tutti_backend_config *config, tutti_backend **backend_out)

@@ -127,6 +127,8 @@ tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti
         return tti_fail(TUTTI_OK, "%s", before); /* a call that succeeds leaves the words of the last one that failed */
     if (words[0] == '\0')
         snprintf(words, sizeof words, "its init failed with %s and no words", tutti_status_name(st));
+    if (st < TUTTI_OK || st > TUTTI_E_EMPTY) /* there is no such status */
+        st = TUTTI_E_BACKEND;
     return tti_fail(st, "the plug-in '%s' cannot be used: %s", path, words);
 }
 

@@ -158,7 +158,8 @@ static int send_parcel(tti_carried *link, uint16_t kind, const tti_part *parts, 
         return 0;
     if (sent != -EAGAIN && link->err == 0) {
         link->may_be_dead = true;
-        tti_carried_break(link, -sent, "a parcel could not be sent");
+        tti_carried_break(link, sent < 0 ? -sent : EIO,
+                          sent < 0 ? "a parcel could not be sent" : "the transport is broken: its 'send' gives neither 1, 0 nor -errno");
     }
     return -EAGAIN; /* what has become of the link is told in its time */
 }

@@ -18,6 +18,7 @@
  *         it never will. The thread alone frees links, and polls what they own.
  * Fails   An instance that cannot be opened is the messenger's failure; what goes wrong later is a link's. */
 #include "transport/carried/carried.h"
+#include "base/foreign.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -306,8 +307,15 @@ static tutti_status open_transport(tti_carrier *c)
 {
     const tutti_transport_config config = { .size = sizeof config, .rank = c->rank, .n_ranks = c->n_ranks,
                                             .parcel_bytes = TTI_PARCEL_BYTES, .hooks = &c->hooks };
+    tutti_transport *made = NULL;
+    const uint32_t   said = tti_words_said();
+    tutti_status     st = tti_foreign_status("transport", c->ops->name, "open", c->ops->open(&config, &made), said);
 
-    return c->ops->open(&config, &c->transport);
+    if (st == TUTTI_OK && made == NULL)
+        st = tti_foreign_broken("transport", c->ops->name, "open", "gives no instance");
+    if (st == TUTTI_OK)
+        c->transport = made;
+    return st;
 }
 
 static void free_carrier(tti_carrier *c)

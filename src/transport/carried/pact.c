@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/foreign.h"
 #include "wire/bytes.h"
 
 enum { CARD_VERSION = 2, END = 1, TAKEN = 2 }; /* of the card, and of what counts for the window it names */
@@ -46,7 +47,9 @@ tutti_status tti_pact_begin(tti_carried *link)
     size_t       bytes = 0;
     const void  *address = c->ops->address(c->transport, &bytes);
 
-    if (address == NULL || bytes == 0 || bytes > TUTTI_TRANSPORT_ADDRESS_MAX)
+    if (address == NULL)
+        return tti_foreign_broken("transport", c->ops->name, "address", "gives no address");
+    if (bytes == 0 || bytes > TUTTI_TRANSPORT_ADDRESS_MAX)
         return tti_fail(TUTTI_E_BACKEND, "the transport '%s' gives an address of %zu bytes, not 1 to %d", c->ops->name, bytes,
                         (int)TUTTI_TRANSPORT_ADDRESS_MAX);
     link->card = malloc(TTI_PACT_CARD + bytes);
@@ -129,10 +132,12 @@ static void open_way(tti_carried *link)
 
     free(link->address);
     link->address = NULL;
-    if (err != 0) {
+    if (err != 0 || link->way == NULL) {
         link->way = NULL;
         link->may_be_dead = false; /* the transport may have said why, but it is of no peer's death */
-        tti_carried_break(link, -err, "the transport did not take the peer's address");
+        tti_carried_break(link, err < 0 ? -err : EIO, err == 0 ? "the transport is broken: its 'connect' has succeeded, and gives no way"
+                                                     : err > 0 ? "the transport is broken: its 'connect' gives neither 0 nor -errno"
+                                                               : "the transport did not take the peer's address");
         return;
     }
     if (link->state == TTI_CARRIED_MEETS)
