@@ -4,8 +4,8 @@
  *
  * How     Ranks are threads, and each has a side, which the threads that the library starts for it inherit
  *         (--wrap=pthread_create). Calls of malloc and its kin from the library's code come here (--wrap), and so do
- *         those of the port (port.c) and of mmap, memfd_create and pthread_create. Those on the side that is to fail
- *         are counted.
+ *         those of the port (port.c) and of mmap, memfd_create, fopen, opendir and pthread_create. Those on the side that
+ *         is to fail are counted.
  *         Blocks that are there, mappings, descriptors and threads are counted, too: after a world has ended there
  *         must be as many as before it was made.
  * True    Calls of other libraries for themselves do not count: they are not the library's to handle. */

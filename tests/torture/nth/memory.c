@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +43,11 @@ void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *at, size_t n);
 void *__real_aligned_alloc(size_t align, size_t n);
 char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t n);
+char *__real_realpath(const char *path, char *out);
 void  __real_free(void *at);
+FILE *__real_fopen(const char *path, const char *mode);
+DIR  *__real_opendir(const char *path);
 void *__real_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 int   __real_munmap(void *at, size_t bytes);
 long  __real_syscall(long number, ...);
@@ -54,7 +59,13 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *at, size_t n);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t n);
+char *__wrap_realpath(const char *path, char *out);
+int   __wrap_asprintf(char **text_out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int   __wrap___asprintf_chk(char **text_out, int flag, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void  __wrap_free(void *at);
+FILE *__wrap_fopen(const char *path, const char *mode);
+DIR  *__wrap_opendir(const char *path);
 void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 int   __wrap_munmap(void *at, size_t bytes);
 long  __wrap_syscall(long number, ...);
@@ -114,7 +125,8 @@ void tt_print_blocks_since(uint64_t mark)
     pthread_mutex_lock(&held.lock);
     for (i = 0; i < SLOTS && printed < PRINTED; i++)
         if (held.slots[i].at != NULL && held.slots[i].at != GONE && held.slots[i].number > mark) {
-            fprintf(stderr, "    %zu bytes, taken at %p\n", held.slots[i].bytes, held.slots[i].caller);
+            fprintf(stderr, "    %zu bytes, taken at ", held.slots[i].bytes);
+            backtrace_symbols_fd(&held.slots[i].caller, 1, STDERR_FILENO); /* an offset for addr2line */
             printed++;
         }
     pthread_mutex_unlock(&held.lock);
@@ -191,6 +203,69 @@ void *__wrap_aligned_alloc(size_t align, size_t n)
 char *__wrap_strdup(const char *text)
 {
     return refused(TT_MEMORY) ? NULL : keep(__real_strdup(text), strlen(text) + 1, __builtin_return_address(0));
+}
+
+char *__wrap_strndup(const char *text, size_t n)
+{
+    return refused(TT_MEMORY) ? NULL : keep(__real_strndup(text, n), strnlen(text, n) + 1, __builtin_return_address(0));
+}
+
+/* Memory of its own only where the caller gives none. */
+char *__wrap_realpath(const char *path, char *out)
+{
+    char *real;
+
+    if (out == NULL && refused(TT_MEMORY))
+        return NULL;
+    real = __real_realpath(path, out);
+    return out != NULL || real == NULL ? real : keep(real, strlen(real) + 1, __builtin_return_address(0));
+}
+
+static int print(char **text_out, const char *format, va_list list, void *caller)
+{
+    int n;
+
+    if (refused(TT_MEMORY))
+        return -1;
+    n = vasprintf(text_out, format, list);
+    if (n >= 0)
+        keep(*text_out, (size_t)n + 1, caller);
+    return n;
+}
+
+int __wrap_asprintf(char **text_out, const char *format, ...)
+{
+    va_list list;
+    int     n;
+
+    va_start(list, format);
+    n = print(text_out, format, list, __builtin_return_address(0));
+    va_end(list);
+    return n;
+}
+
+/* asprintf() of what is compiled with checks. */
+int __wrap___asprintf_chk(char **text_out, int flag, const char *format, ...)
+{
+    va_list list;
+    int     n;
+
+    (void)flag;
+    va_start(list, format);
+    n = print(text_out, format, list, __builtin_return_address(0));
+    va_end(list);
+    return n;
+}
+
+/* Their memory is the C library's; a descriptor that stays is seen. */
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    return refused(TT_SYSTEM) ? NULL : __real_fopen(path, mode);
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+    return refused(TT_SYSTEM) ? NULL : __real_opendir(path);
 }
 
 void __wrap_free(void *at)

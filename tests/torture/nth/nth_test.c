@@ -7,8 +7,13 @@
  *         failure: at the n-th such call only, or at it and all later ones. After each n blocks, mappings, descriptors
  *         and threads must be as many as before. A process that crashes or makes no progress is a finding, and the
  *         next one goes on behind it.
- *         By itself the program takes some n of each row; with --all, every n, in minutes. --only NAME takes one
- *         scenario, --n N one n of it; with --seconds N no row begins later. */
+ *         By itself the program takes some n of each row; with --all, every n, in hours; with --every N each N-th one,
+ *         of which --turn says the first, so that N turns are all. --family NAME takes the scenarios of one file, --only NAME
+ *         one of them, --n N one n of it. With --timeout MS time-outs are that long at first, with --seconds N no row begins
+ *         later.
+ * Waits   time-outs of the scenarios are short, as a failure on one rank is often a time-out on the others. Where one passes
+ *         though nothing has failed the machine is slow: that n is played again with twice the time, and so are those
+ *         behind it. Only what still runs out of time at the longest is a finding. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,7 +32,10 @@
 #include "scenarios.h"
 #include <tutti/private.h>
 
-enum { WARM = 2, FEW = 3, STUCK_MS = 20000, SETTLE_TRIES = 2000, WORDS = 500, ENDS = TT_SCENARIO_RANKS };
+enum { WARM = 2, FEW = 3, SETTLE_MS = 3000, WORDS = 500, ENDS = TT_SCENARIO_RANKS };
+enum { TIMEOUT_MS_MIN = 500, TIMEOUT_MS_MAX = 16000 };
+/* Of a single play: time-outs behind each other, and what a machine that has other work adds to them. */
+enum { STUCK_TIMEOUTS = 6, STUCK_MS = 30000 };
 
 /* One row: everything but n. */
 typedef struct row {
@@ -41,15 +49,19 @@ typedef struct row {
 /* What the forked process tells. */
 typedef struct page {
     _Atomic int64_t n;      /* at work on it */
+    _Atomic int64_t plays;  /* of all n, again and again */
+    _Atomic int64_t timeout_ms;
     _Atomic int64_t calls;  /* that the row has when nothing fails */
     _Atomic int64_t tried, hit, bad;
     _Atomic bool    over;
 } page;
 
 typedef struct options {
-    bool        all;
+    int64_t     every; /* of all rows every so many-th n; 0: some n of some rows */
     const char *only;
+    const char *family;
     int64_t     n;
+    int64_t     timeout_ms; /* that scenarios begin with */
     int64_t     end_ns; /* rows that would begin later are left out; 0: none */
     int         turn; /* other n of those that are not all */
 } options;
@@ -60,6 +72,7 @@ typedef struct world {
     tt_actor     actors[ENDS];
     int64_t      n;
     int          variant;
+    const char  *dir;
     pthread_barrier_t ready;
 } world;
 
@@ -69,6 +82,7 @@ typedef struct thread_arg {
 } thread_arg;
 
 static page *shared;
+static int   port; /* nobody else's, for worlds that meet there */
 
 /* ---- a rank ---- */
 
@@ -84,26 +98,47 @@ static void disarm(const world *w, int rank, int64_t *calls)
         *calls = tt_fail_end();
 }
 
+/* Each play has a file of its own, as a world that could not be made may leave it. */
+static void file_of(const world *w, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%s/world%lld", w->dir, (long long)atomic_load(&shared->plays));
+}
+
 static tutti_status make_world(const world *w, tt_actor *a)
 {
+    const tt_scenario *s = w->row->scenario;
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    char               file[200], url[256];
 
-    opts.store = w->store;
+    file_of(w, file, sizeof file);
+    if (s->found == TT_BY_FILE)
+        snprintf(url, sizeof url, "file://%s", file);
+    else
+        snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    if (s->found == TT_BY_STORE)
+        opts.store = a->store;
+    else
+        opts.init_method = url;
     opts.rank = a->rank;
-    opts.world_size = a->size;
-    opts.timeout_ms = TT_SCENARIO_TIMEOUT_MS;
+    opts.world_size = s->ranks - s->late;
+    opts.timeout_ms = a->timeout_ms;
     return tutti_create_process_group(&opts, &a->group);
+}
+
+static bool has_world(const tt_scenario *s, int rank)
+{
+    return s->ranks > 1 && !s->own && rank < s->ranks - s->late;
 }
 
 static void play(world *w, tt_actor *a)
 {
     const tt_scenario *s = w->row->scenario;
     int64_t            calls = 0;
-    bool               there = s->ranks == 1;
+    bool               there = true;
 
     if (s->when == TT_IN_ALL)
         arm(w, a->rank);
-    if (!there)
+    if (has_world(s, a->rank))
         there = tt_went_well(a, make_world(w, a), "tutti_create_process_group");
     if (!there)
         a->group = NULL;
@@ -134,20 +169,37 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
+static void begin_actor(world *w, int rank)
+{
+    tt_actor *a = &w->actors[rank];
+
+    memset(a, 0, sizeof *a);
+    a->rank = rank;
+    a->size = w->row->scenario->ranks;
+    a->store = w->store;
+    a->dir = w->dir;
+    a->port = port;
+    a->timeout_ms = atomic_load(&shared->timeout_ms);
+    a->meeting = &w->ready;
+    a->all = w->actors;
+}
+
 /* All ranks once, with that n; 0: nothing fails. */
-static void play_all(world *w, const char *dir)
+static void play_all(world *w)
 {
     const int  ranks = w->row->scenario->ranks;
     pthread_t  ids[ENDS];
     thread_arg args[ENDS];
+    char       file[200];
     int        r;
 
-    memset(w->actors, 0, sizeof w->actors);
+    atomic_fetch_add(&shared->plays, 1);
     if (tutti_hash_store_open(&w->store) != TUTTI_OK)
         abort();
     pthread_barrier_init(&w->ready, NULL, (unsigned)ranks);
+    for (r = 0; r < ranks; r++)
+        begin_actor(w, r);
     for (r = 0; r < ranks; r++) {
-        w->actors[r] = (tt_actor){ .rank = r, .size = ranks, .dir = dir };
         args[r] = (thread_arg){ w, r };
         if (pthread_create(&ids[r], NULL, rank_main, &args[r]) != 0)
             abort();
@@ -156,6 +208,25 @@ static void play_all(world *w, const char *dir)
         pthread_join(ids[r], NULL);
     pthread_barrier_destroy(&w->ready);
     tutti_store_close(w->store);
+    file_of(w, file, sizeof file);
+    remove(file);
+}
+
+/* Whether a time-out has passed though nothing has failed; from then on they are longer. Who meets one leaves, so that it is a
+ * lost peer for another rank. */
+static bool was_too_slow(const world *w)
+{
+    const int64_t ms = atomic_load(&shared->timeout_ms);
+    bool          late = false;
+    int           r;
+
+    for (r = 0; r < w->row->scenario->ranks; r++)
+        late = late || (w->actors[r].failed && (w->actors[r].st == TUTTI_E_TIMEOUT || w->actors[r].st == TUTTI_E_PEER));
+    if (!late || tt_has_failed() || ms >= TIMEOUT_MS_MAX)
+        return false;
+    atomic_store(&shared->timeout_ms, 2 * ms);
+    printf("%s: %lld ms are too short here, %lld from now on\n", w->row->scenario->name, (long long)ms, (long long)(2 * ms));
+    return true;
 }
 
 /* ---- what is left ---- */
@@ -166,13 +237,13 @@ static bool as_before(const tt_held *now, const tt_held *before)
            now->threads <= before->threads;
 }
 
-/* A thread that was joined may be seen for a moment. */
+/* A thread that was joined may be seen until it gets a core once more. */
 static tt_held settled(const tt_held *before)
 {
-    tt_held now = tt_holds();
-    int     i;
+    const int64_t end_ns = tti_now_ns() + SETTLE_MS * TTI_MS;
+    tt_held       now = tt_holds();
 
-    for (i = 0; i < SETTLE_TRIES && !as_before(&now, before); i++) {
+    while (!as_before(&now, before) && tti_now_ns() < end_ns) {
         sched_yield();
         now = tt_holds();
     }
@@ -189,7 +260,8 @@ static void complain(const world *w, const char *what)
             tt_resource_name(r->what), (long long)w->n, r->on ? " and later ones" : "", r->victim, what);
     for (i = 0; i < r->scenario->ranks; i++)
         if (w->actors[i].failed)
-            fprintf(stderr, "    rank %d: %s: %s\n", i, w->actors[i].call, tutti_status_name(w->actors[i].st));
+            fprintf(stderr, "    rank %d: %.*s: %s: %s\n", i, (int)strcspn(w->actors[i].call, "("), w->actors[i].call,
+                    tutti_status_name(w->actors[i].st), w->actors[i].words);
 }
 
 static void judge(const world *w, const tt_held *before, uint64_t mark)
@@ -214,45 +286,53 @@ static void judge(const world *w, const tt_held *before, uint64_t mark)
 
 /* ---- the forked process ---- */
 
-static void play_one(world *w, const char *dir, int64_t n)
+/* With that n, and judged. */
+static void play_one(world *w, int64_t n, bool warm)
 {
-    const uint64_t mark = tt_block_mark();
-    const tt_held  before = tt_holds();
+    static const tt_held any = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
+    uint64_t             mark;
+    tt_held              before;
 
     w->n = n;
     w->variant = (int)(n * 7);
     atomic_store(&shared->n, n);
-    play_all(w, dir);
+    do {
+        mark = tt_block_mark();
+        before = warm ? any : tt_holds();
+        play_all(w);
+    } while (was_too_slow(w));
+    judge(w, &before, mark);
+    if (warm)
+        return;
     atomic_fetch_add(&shared->tried, 1);
     if (tt_has_failed())
         atomic_fetch_add(&shared->hit, 1);
-    judge(w, &before, mark);
 }
 
 static int64_t step_of(const options *o, int64_t calls)
 {
-    return o->all || calls <= FEW ? 1 : calls / FEW;
+    return o->every > 0 ? o->every : calls <= FEW ? 1 : calls / FEW;
 }
 
 static _Noreturn void row_main(const row *r, const options *o, const char *dir, int64_t first)
 {
-    world   w = { .row = r };
-    int64_t calls, step, n;
-    int     i;
+    static world w; /* it has room for all that ranks give and get */
+    int64_t      calls, step, n;
+    int          i;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("TUTTI_TRANSPORT", r->transport, 1);
-    for (i = 0; i < WARM; i++) {
-        play_all(&w, dir);
-        judge(&w, &(tt_held){ INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX }, 0);
-    }
+    w.row = r;
+    w.dir = dir;
+    for (i = 0; i < WARM; i++)
+        play_one(&w, 0, true);
     calls = atomic_load(&shared->calls);
     step = step_of(o, calls);
     if (o->n > 0)
-        play_one(&w, dir, o->n);
+        play_one(&w, o->n, false);
     else
         for (n = first > 0 ? first : 1 + o->turn % step; n <= calls; n += step)
-            play_one(&w, dir, n);
+            play_one(&w, n, false);
     atomic_store(&shared->over, true);
     fflush(NULL);
     _exit(0);
@@ -275,16 +355,16 @@ static bool wait_for(pid_t pid, int *status_out)
 {
     const struct timespec a_little = { .tv_nsec = 20000000 };
     sigset_t              chld;
-    int64_t               since = tti_now_ns(), n = -1;
+    int64_t               since = tti_now_ns(), plays = -1;
 
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     while (waitpid(pid, status_out, WNOHANG) == 0) {
-        if (atomic_load(&shared->n) != n) {
-            n = atomic_load(&shared->n);
+        if (atomic_load(&shared->plays) != plays) {
+            plays = atomic_load(&shared->plays);
             since = tti_now_ns();
         }
-        if (tti_now_ns() - since > STUCK_MS * TTI_MS)
+        if (tti_now_ns() - since > (STUCK_MS + STUCK_TIMEOUTS * atomic_load(&shared->timeout_ms)) * TTI_MS)
             return false;
         sigtimedwait(&chld, NULL, &a_little);
     }
@@ -325,6 +405,7 @@ static void play_row(const row *r, const options *o, const char *dir, page *sum)
     int     ends = 0;
 
     memset(shared, 0, sizeof *shared);
+    atomic_store(&shared->timeout_ms, o->timeout_ms);
     while (!play_from(r, o, dir, first)) {
         atomic_fetch_add(&shared->bad, 1);
         first = atomic_load(&shared->n) + step_of(o, atomic_load(&shared->calls));
@@ -337,37 +418,74 @@ static void play_row(const row *r, const options *o, const char *dir, page *sum)
     sum->bad += shared->bad;
 }
 
-/* All rows of a scenario; of a short run every other one, by turns. */
+static void add(page *sum, const page *more)
+{
+    sum->calls += more->calls;
+    sum->tried += more->tried;
+    sum->hit += more->hit;
+    sum->bad += more->bad;
+}
+
+static void print_sum(const char *name, const page *p, const char *more)
+{
+    printf("%-20s %6lld calls, %6lld failures, %6lld met, %lld bad%s\n", name, (long long)p->calls, (long long)p->tried,
+           (long long)p->hit, (long long)p->bad, more);
+}
+
+/* Ranks that fail: of two kinds, all where ranks differ more than that. */
+static int victims_of(const tt_scenario *s)
+{
+    return s->ranks == 1 ? 1 : s->late > 0 ? s->ranks : 2;
+}
+
+/* All rows of a scenario; of a short run every seventh, by turns. */
 static void play_scenario(const tt_scenario *s, const options *o, const char *dir, page *sum)
 {
-    const int transports = s->ranks == 1 ? 1 : 2, victims = s->ranks == 1 ? 1 : 2;
+    const int transports = s->ranks == 1 ? 1 : 2;
     page      mine = { 0 };
     int       t, what, victim, on, i = o->turn;
 
     for (what = 0; what < TT_RESOURCES; what++)
         for (t = 0; t < transports; t++)
-            for (victim = 0; victim < victims; victim++)
+            for (victim = 0; victim < victims_of(s); victim++)
                 for (on = 0; on < 2; on++)
-                    if ((o->all || o->n > 0 || i++ % 5 == 0) && (o->end_ns == 0 || tti_now_ns() < o->end_ns))
+                    if ((o->every > 0 || o->n > 0 || i++ % 7 == 0) && (o->end_ns == 0 || tti_now_ns() < o->end_ns))
                         play_row(&(row){ s, t == 0 ? "auto" : "tcp", (tt_resource)what, victim, on != 0 }, o, dir, &mine);
-    printf("%-16s %6lld calls, %6lld failures, %6lld met, %lld bad\n", s->name, (long long)mine.calls,
-           (long long)mine.tried, (long long)mine.hit, (long long)mine.bad);
-    sum->calls += mine.calls;
-    sum->tried += mine.tried;
-    sum->hit += mine.hit;
-    sum->bad += mine.bad;
+    print_sum(s->name, &mine, "");
+    add(sum, &mine);
+}
+
+static void play_family(const tt_family *family, const options *o, const char *dir, page *sum)
+{
+    page mine = { 0 };
+    char words[80];
+    int  i;
+
+    snprintf(words, sizeof words, " (%s, turn %d)", family->name, o->turn);
+    for (i = 0; i < family->n; i++)
+        if (o->only == NULL || strcmp(o->only, family->at[i].name) == 0)
+            play_scenario(&family->at[i], o, dir, &mine);
+    if (o->only == NULL)
+        print_sum("all", &mine, words);
+    add(sum, &mine);
 }
 
 static bool read_options(int argc, char **argv, options *o)
 {
     int i;
 
-    *o = (options){ .turn = (int)(tti_now_ns() / TTI_SECOND % 1000) };
+    *o = (options){ .turn = (int)(tti_now_ns() / TTI_SECOND % 1000), .timeout_ms = TIMEOUT_MS_MIN };
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--all") == 0)
-            o->all = true;
+            o->every = 1;
+        else if (strcmp(argv[i], "--every") == 0 && i + 1 < argc)
+            o->every = strtoll(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             o->only = argv[++i];
+        else if (strcmp(argv[i], "--family") == 0 && i + 1 < argc)
+            o->family = argv[++i];
+        else if (strcmp(argv[i], "--timeout") == 0 && i + 1 < argc)
+            o->timeout_ms = strtoll(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             o->end_ns = tti_now_ns() + strtoll(argv[++i], NULL, 10) * TTI_SECOND;
         else if (strcmp(argv[i], "--n") == 0 && i + 1 < argc)
@@ -377,36 +495,45 @@ static bool read_options(int argc, char **argv, options *o)
         else
             return false;
     }
-    return true;
+    return o->timeout_ms > 0;
 }
 
-int main(int argc, char **argv)
+/* What a scenario finds: no variables of a job, a port, quiet logs. */
+static bool prepare(char *dir, size_t bytes, int *lock_out)
 {
-    char               dir[160];
-    page               sum = { 0 };
-    options            o;
-    sigset_t           chld;
-    int                n, i;
-    const tt_scenario *all = tt_scenarios(&n);
+    sigset_t chld;
 
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (!read_options(argc, argv, &o)) {
-        fprintf(stderr, "nth_test [--all] [--turn N] [--only SCENARIO] [--n N] [--seconds N]\n");
-        return 2;
-    }
     tt_env_clear();
     setenv("TUTTI_LOG", "error", 0);
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     sigprocmask(SIG_BLOCK, &chld, NULL);
+    port = tt_port_take(lock_out);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !tt_dir_make(dir, sizeof dir))
+    return port != 0 && shared != MAP_FAILED && tt_dir_make(dir, bytes);
+}
+
+int main(int argc, char **argv)
+{
+    char             dir[160];
+    page             sum = { 0 };
+    options          o;
+    int              n, i, lock;
+    const tt_family *all = tt_families(&n);
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!read_options(argc, argv, &o)) {
+        fprintf(stderr, "nth_test [--all | --every N] [--turn N] [--family NAME] [--only SCENARIO] [--n N] [--timeout MS] [--seconds N]\n");
+        return 2;
+    }
+    if (!prepare(dir, sizeof dir, &lock))
         return 1;
     for (i = 0; i < n; i++)
-        if (o.only == NULL || strcmp(o.only, all[i].name) == 0)
-            play_scenario(&all[i], &o, dir, &sum);
-    printf("%-16s %6lld calls, %6lld failures, %6lld met, %lld bad (turn %d)\n", "all", (long long)sum.calls,
-           (long long)sum.tried, (long long)sum.hit, (long long)sum.bad, o.turn);
+        if (o.family == NULL || strcmp(o.family, all[i].name) == 0)
+            play_family(&all[i], &o, dir, &sum);
     tt_dir_remove(dir);
-    return sum.bad > 0;
+    tt_port_give_back(lock);
+    if (sum.tried == 0)
+        fprintf(stderr, "nothing was played: there is no such family or scenario, or no time\n");
+    return sum.bad > 0 || sum.tried == 0;
 }
