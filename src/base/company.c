@@ -7,20 +7,28 @@
 #define PAUSE_LEAST_NS (10 * TTI_MS)
 #define PAUSE_MOST_NS  (640 * TTI_MS)
 
-/* Found again soon after it was last believed: it has been there all the time, most likely. */
-static int64_t next_pause(const tti_company *company, int64_t now_ns)
+static int64_t longer(int64_t pause_ns)
 {
-    if (company->pause_ns == 0 || now_ns - company->ended_ns > company->pause_ns)
+    if (pause_ns == 0)
         return PAUSE_LEAST_NS;
-    return company->pause_ns < PAUSE_MOST_NS / 2 ? 2 * company->pause_ns : PAUSE_MOST_NS;
+    return pause_ns < PAUSE_MOST_NS / 2 ? 2 * pause_ns : PAUSE_MOST_NS;
+}
+
+static int64_t shorter(int64_t pause_ns)
+{
+    return pause_ns > PAUSE_LEAST_NS ? pause_ns / 2 : 0;
 }
 
 bool tti_company_gave(tti_company *company, int times, int64_t began_ns, int64_t ended_ns)
 {
-    if (times == 0 || ended_ns - began_ns < times * LONG_NS)
+    if (times == 0)
         return false;
-    company->pause_ns = next_pause(company, ended_ns);
-    company->until_ns = company->ended_ns = ended_ns + company->pause_ns;
+    if (ended_ns - began_ns < times * LONG_NS) {
+        company->pause_ns = shorter(company->pause_ns);
+        return false;
+    }
+    company->pause_ns = longer(company->pause_ns);
+    company->until_ns = ended_ns + company->pause_ns;
     return true;
 }
 

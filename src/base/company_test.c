@@ -86,18 +86,36 @@ static void who_stays_is_believed_for_longer(void **state)
     }
 }
 
-static void who_was_alone_meanwhile_begins_anew(void **state)
+static void who_goes_is_forgotten(void **state)
+{
+    tti_company company = { .until_ns = 0 };
+    int         i;
+
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        assert_true(gives(&company, 1, 4 * TTI_MS));
+        assert_int_equal(lasts(&company), (10 << i) * TTI_MS);
+    }
+    assert_false(gives(&company, 1, 1000));
+    assert_true(gives(&company, 1, 4 * TTI_MS)); /* not yet */
+    assert_int_equal(lasts(&company), 40 * TTI_MS);
+    for (i = 0; i < 3; i++)
+        assert_false(gives(&company, 4, 4000));
+    assert_true(gives(&company, 1, 4 * TTI_MS));
+    assert_int_equal(lasts(&company), 10 * TTI_MS);
+}
+
+/* The core was not given away for a second: that tells nothing of who would have had it. */
+static void time_alone_forgets_nobody(void **state)
 {
     tti_company company = { .until_ns = 0 };
 
     (void)state;
     assert_true(gives(&company, 1, 4 * TTI_MS));
     assert_int_equal(lasts(&company), 10 * TTI_MS);
+    clock_ns += 1000 * TTI_MS;
     assert_true(gives(&company, 1, 4 * TTI_MS));
     assert_int_equal(lasts(&company), 20 * TTI_MS);
-    clock_ns += 30 * TTI_MS;
-    assert_true(gives(&company, 1, 4 * TTI_MS));
-    assert_int_equal(lasts(&company), 10 * TTI_MS);
 }
 
 int main(void)
@@ -106,7 +124,8 @@ int main(void)
         cmocka_unit_test_setup(who_is_alone_looks_at_no_clock, begin),
         cmocka_unit_test_setup(who_keeps_the_core_is_found, begin),
         cmocka_unit_test_setup(who_stays_is_believed_for_longer, begin),
-        cmocka_unit_test_setup(who_was_alone_meanwhile_begins_anew, begin),
+        cmocka_unit_test_setup(who_goes_is_forgotten, begin),
+        cmocka_unit_test_setup(time_alone_forgets_nobody, begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,22 @@ static void long_wait_word(tti_port *port, const _Atomic uint32_t *word, uint32_
     tti_port_system()->ops->wait_word(tti_port_system(), word, seen, tt_in_ms(TT_LONG_MS));
 }
 
+/* Whoever has the core meanwhile computes for his slice of time. */
+static void yield_to_one_who_computes(tti_port *port)
+{
+    tti_port *system = tti_port_system();
+
+    atomic_fetch_add(&((tt_port *)port)->n_given, 1);
+    atomic_fetch_add(&((tt_port *)port)->n_idle, 1);
+    system->ops->sleep_until(system, tti_port_now(system) + TT_KEPT_MS * TTI_MS);
+}
+
+static void wait_word_and_count(tti_port *port, const _Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns)
+{
+    atomic_fetch_add(&((tt_port *)port)->n_idle, 1);
+    tti_port_system()->ops->wait_word(tti_port_system(), word, seen, deadline_ns);
+}
+
 static tti_port *port_of(tt_port *port, const tt_setting *setting)
 {
     port->ops = *tti_port_system()->ops;
@@ -204,6 +220,10 @@ static tti_port *port_of(tt_port *port, const tt_setting *setting)
         port->ops.fence_join = NULL;
     if (setting->long_sleeps)
         port->ops.wait_word = long_wait_word;
+    if (setting->kept) {
+        port->ops.yield = yield_to_one_who_computes;
+        port->ops.wait_word = wait_word_and_count;
+    }
     port->base.ops = &port->ops;
     return &port->base;
 }

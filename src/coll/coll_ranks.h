@@ -12,13 +12,15 @@
 #include "coll/coll.h"
 #include "coll/cost.h"
 
-enum { TT_RANKS_MAX = 5, TT_RANKS_MOST = 8 /* that a world can have */, TT_LIMIT_MS = 240000, TT_LONG_MS = 30000 };
+enum { TT_RANKS_MAX = 5, TT_RANKS_MOST = 8 /* that a world can have */, TT_LIMIT_MS = 240000, TT_LONG_MS = 30000, TT_KEPT_MS = 2 };
 
 /** The machine's port, which counts how often its owner looks whether another member of its host lives. */
 typedef struct tt_port {
     tti_port     base; /* first: the two pointers convert both ways */
     tti_port_ops ops;
     _Atomic int  n_looks;
+    _Atomic int  n_given; /* times that the core was given away, where setting.kept */
+    _Atomic int  n_idle;  /* and that, or slept on a word, since the test set it to 0 */
 } tt_port;
 
 typedef struct tt_rank tt_rank;
@@ -57,6 +59,7 @@ typedef struct tt_setting {
     int  cores;       /* that its ranks believe to have; 0: as it is */
     bool fenceless;   /* the port has no fence_others() */
     bool long_sleeps; /* of TT_LONG_MS, unless woken */
+    bool kept;        /* who gives his core away has it back after TT_KEPT_MS, as beside a thread that computes */
     int  together_from;   /* as in tti_mesh_config */
     bool patient_readers; /* who waits for what is said in his host looks at nothing else meanwhile, however long that takes */
     const char *given_up_for; /* NULL, or what rank 0 gives up for when it has met the others, before its group is made; what

@@ -339,6 +339,50 @@ static void nor_without_a_barrier_for_all(void **state)
     sleep_at_once(true, in_rounds);
 }
 
+/* ---- beside one who keeps the core ---- */
+
+enum { KEPT_CALLS = 40 };
+
+static _Atomic(tt_port *) kept_port; /* rank 0's */
+static _Atomic int        n_met; /* barriers that it has come back from */
+
+/* Rank 1 comes to a barrier when rank 0 waits there. */
+static void waits_in_company(tt_rank *t)
+{
+    tt_port *waiter;
+    int      i;
+
+    if (t->rank == 0)
+        atomic_store(&kept_port, &t->port);
+    tt_all_here(t);
+    waiter = atomic_load(&kept_port);
+    for (i = 0; i < KEPT_CALLS; i++) {
+        while (t->rank == 1 && (atomic_load(&n_met) < i || atomic_load(&waiter->n_idle) == 0) && tt_in_ms(0) < t->deadline_ns)
+            sched_yield();
+        TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+        if (t->rank == 0) {
+            atomic_store(&waiter->n_idle, 0);
+            atomic_store(&n_met, i + 1);
+        }
+        tt_all_here(t);
+    }
+    if (t->rank == 0)
+        TT_CHECK(t, atomic_load(&waiter->n_given) >= 1 && atomic_load(&waiter->n_given) <= KEPT_CALLS / 2);
+    tt_all_here(t);
+}
+
+/* Every wait gives the core away if it does not know better; one that does tries again now and then. */
+static void who_keeps_the_core_is_not_given_it_again(void **state)
+{
+    static const tti_host_patience patience = { .checks = 1, .yields = 32 };
+    const tt_setting setting = { .machine = &tti_machine_default, .patience = &patience, .kept = true };
+    tt_rank          ranks[TT_RANKS_MAX];
+
+    (void)state;
+    atomic_store(&n_met, 0);
+    tt_run_in(&setting, 2, false, waits_in_company, ranks);
+}
+
 /* ---- numbers that wrap ----------------------------------------------------------------------- */
 
 static void around_the_wrap(tt_rank *t)
@@ -428,6 +472,7 @@ int main(void)
         cmocka_unit_test(blocks_arrive_whichever_way_they_go),
         cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(nor_without_a_barrier_for_all),
+        cmocka_unit_test(who_keeps_the_core_is_not_given_it_again),
         cmocka_unit_test(numbers_may_wrap),
         cmocka_unit_test(numbers_may_have_gaps),
     };

@@ -8,6 +8,7 @@
 #ifndef TTI_COLL_HOST_CHANNEL_H
 #define TTI_COLL_HOST_CHANNEL_H
 
+#include "base/company.h"
 #include "coll/team.h"
 
 enum {
@@ -152,6 +153,7 @@ typedef struct tti_host_channel {
     tti_host_patience patience; /* checks 0: not settled yet */
     tti_host_patience settled;  /* in background: what patience is else */
     bool              in_background;
+    tti_company       company;  /* of whoever waits here */
     _Atomic uint64_t  hurried; /* the call that somebody was last known to wait for; a hint, so in no order */
     _Atomic bool      failing;    /* whether a thread of this rank writes the report, or has */
     _Atomic bool      has_failed; /* and `failed` behind it: what waits asks this one, which no other process can change */

@@ -11,6 +11,9 @@
  *                                                                         program computes: a look costs that its
  *                                                                         time, and a yield a whole slice of it
  *                                                                         (until a thread of it comes to wait, too)
+ *         Where the core comes back late, since somebody who computes had it for his slice of time, nobody gives it away
+ *         for a while, but sleeps at once (base/company.h); what the yields of a wait took is measured as a whole, by a
+ *         clock that is read at its end anyway.
  *         Looks have a pause between, glances have none: a pause is as long as two transfers of a line on some
  *         processors, and where ranks share a core, whoever is awaited may be waiting for it.
  *         Between two bursts, after a number of yields and after each sleep the member looks around (trouble.c):
@@ -181,7 +184,7 @@ static int find_late(const tti_host_channel *channel, int rank)
 }
 
 /* Tell the recorder: late is a rank of the channel, which may have some of the group's members. */
-static void note_wait(const tti_host_channel *channel, int late, int64_t began_ns)
+static void note_wait(const tti_host_channel *channel, int late, int64_t took_ns)
 {
     const tti_team *team = channel->team;
     const tti_team *whole = tti_team_whole(team);
@@ -190,7 +193,7 @@ static void note_wait(const tti_host_channel *channel, int late, int64_t began_n
     if (late >= 0 && whole != team)
         for (r = whole->n_ranks - 1; r >= 0 && whole->ranks[r] != team->ranks[late]; r--)
             continue;
-    tti_record_waited(r, tti_port_now(team->port) - began_ns);
+    tti_record_waited(r, took_ns);
 }
 
 /* Who came last, of whom late was known: the next one that has not come, if late has. */
@@ -204,6 +207,14 @@ static int still_late(const tti_host_channel *channel, int rank, int late)
     return other >= 0 ? other : late;
 }
 
+/* The core was given away since then, and nothing else was done: before the first sleep of a wait. */
+static void note_given(tti_host_channel *channel, int *n_given, int64_t began_ns)
+{
+    if (*n_given > 0)
+        (void)tti_company_gave(&channel->company, *n_given, began_ns, tti_port_now(channel->team->port));
+    *n_given = 0;
+}
+
 /* A wait that is not over soon. */
 static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_kind kind,
                               uint64_t value)
@@ -213,7 +224,10 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
     tti_port     *port = channel->team->port;
     const int64_t began_ns = tti_port_now(port);
     tutti_status  st = TUTTI_OK;
+    int64_t       ended_ns;
     int           late = find_late(channel, rank);
+    int           n_given = 0; /* times that the core was, before the first sleep */
+    bool          sleeps = false;
     int           turn;
 
     if (channel->in_background && atomic_load_explicit(&channel->hurried, memory_order_relaxed) >= channel->note.seq)
@@ -224,21 +238,27 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
     for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
         st = tti_host_look(channel, rank, kind, value);
         if (st == TUTTI_OK && comes_soon(&w, value, patience.checks)) {
-            note_wait(channel, late, began_ns);
+            note_wait(channel, late, tti_port_now(port) - began_ns);
             tti_host_end_wait(channel);
             return TUTTI_OK;
         }
     }
     for (turn = 1; !has_come(&w, value) && st == TUTTI_OK; turn++) {
-        if (turn <= patience.yields)
+        sleeps = sleeps || turn > patience.yields || tti_company_is_here(&channel->company, port);
+        if (!sleeps) {
             port->ops->yield(port);
-        else
+            n_given++;
+        } else {
+            note_given(channel, &n_given, began_ns);
             sleep_on(channel, &w, value);
+        }
         late = still_late(channel, rank, late);
-        if ((turn > patience.yields || turn % YIELDS_A_LOOK == 0) && !has_come(&w, value))
+        if ((sleeps || turn % YIELDS_A_LOOK == 0) && !has_come(&w, value))
             st = tti_host_look(channel, rank, kind, value);
     }
-    note_wait(channel, late, began_ns);
+    ended_ns = tti_port_now(port);
+    (void)tti_company_gave(&channel->company, n_given, began_ns, ended_ns);
+    note_wait(channel, late, ended_ns - began_ns);
     tti_host_end_wait(channel);
     return st;
 }
