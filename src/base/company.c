@@ -7,6 +7,8 @@
 #define PAUSE_LEAST_NS (10 * TTI_MS)
 #define PAUSE_MOST_NS  (640 * TTI_MS)
 
+enum { CALM_ENOUGH = 64 };
+
 static int64_t longer(int64_t pause_ns)
 {
     if (pause_ns == 0)
@@ -19,14 +21,25 @@ static int64_t shorter(int64_t pause_ns)
     return pause_ns > PAUSE_LEAST_NS ? pause_ns / 2 : 0;
 }
 
+static void be_calm(tti_company *company, int times)
+{
+    company->calm += times;
+    if (company->calm < CALM_ENOUGH)
+        return;
+    company->calm = 0;
+    company->pause_ns = shorter(company->pause_ns);
+}
+
 bool tti_company_gave(tti_company *company, int times, int64_t began_ns, int64_t ended_ns)
 {
     if (times == 0)
         return false;
     if (ended_ns - began_ns < times * LONG_NS) {
-        company->pause_ns = shorter(company->pause_ns);
+        if (company->pause_ns != 0)
+            be_calm(company, times);
         return false;
     }
+    company->calm = 0;
     company->pause_ns = longer(company->pause_ns);
     company->until_ns = ended_ns + company->pause_ns;
     return true;

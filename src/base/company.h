@@ -9,8 +9,9 @@
  * How     What it takes to have the core back is what tells: LONG_NS is more than ranks that share a core need for their turns, and
  *         less than a slice of time. From then on, for a while, waiting is sleeping. Behind that the core is given away
  *         once more, which shows whether the other one is still there: then the while is twice as long, up to
- *         PAUSE_MOST_NS, so that looking costs one slice in a hundred. Each time that he is not it is half as long. That goes by
- *         what was found, and not by the time between, as there are programs that wait a few times in a second.
+ *         PAUSE_MOST_NS, so that looking costs one slice in a hundred. After CALM_ENOUGH times in a row that
+ *         he was not it is half as long: who shares his core with another rank as well often has it back from that one. It does not
+ *         go by the time between, as there are programs that wait a few times in a second.
  * State   Of one who waits: no two threads may use one at the same time. Zeroed memory is one who is alone. */
 #ifndef TTI_BASE_COMPANY_H
 #define TTI_BASE_COMPANY_H
@@ -21,7 +22,8 @@
 
 typedef struct tti_company {
     int64_t until_ns; /* somebody else has the core, as far as is known; 0: nobody has */
-    int64_t pause_ns; /* that this was believed for, last time, halved whenever nobody was found since; 0: it is forgotten */
+    int64_t pause_ns; /* that this was believed for, last time, halved for every so many times that nobody was found; 0: it is forgotten */
+    int      calm;     /* times in a row, since he was found or that was halved */
 } tti_company;
 
 /** The core was given away so many times from then to then, and nothing else was done. Whether somebody kept it. */

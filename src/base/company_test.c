@@ -96,11 +96,12 @@ static void who_goes_is_forgotten(void **state)
         assert_true(gives(&company, 1, 4 * TTI_MS));
         assert_int_equal(lasts(&company), (10 << i) * TTI_MS);
     }
-    assert_false(gives(&company, 1, 1000));
+    for (i = 0; i < 63; i++)
+        assert_false(gives(&company, 1, 1000));
     assert_true(gives(&company, 1, 4 * TTI_MS)); /* not yet */
-    assert_int_equal(lasts(&company), 40 * TTI_MS);
-    for (i = 0; i < 3; i++)
-        assert_false(gives(&company, 4, 4000));
+    assert_int_equal(lasts(&company), 80 * TTI_MS);
+    for (i = 0; i < 4; i++)
+        assert_false(gives(&company, 64, 64 * 1000));
     assert_true(gives(&company, 1, 4 * TTI_MS));
     assert_int_equal(lasts(&company), 10 * TTI_MS);
 }
