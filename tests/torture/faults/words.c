@@ -18,10 +18,10 @@
  * Ends    A connection has two ends, of which neither can tell who cut it. Where it is connections that were taken from a rank,
  *         "rank 2 reported: the connection to rank 1 was cut" is told by the guilty one, and of a connection of its own: it is
  *         accused, and rank 1 is not. Where a rank has died it does not tell, and rank 1 is accused.
- * Before  At the first run of this rule (2016876) such words were "rank 1 has left or died, or something on the way has cut the
+ * Before  At the first run of this rule (8be5d0f) such words were "rank 1 has left or died, or something on the way has cut the
  *         connection to it", also where rank 1 read them, and counted against it; and the name of a call, "recv from rank 1, tag 5 on
  *         group '0' failed", was taken for an accusation, which was a mistake here.
- *         At 0f368bf "cannot hand shared memory to rank 3" was missing here: a row that is "unnamed" for it (seed 9641000) names the right one.
+ *         At 546b215 "cannot hand shared memory to rank 3" was missing here: a row that is "unnamed" for it (seed 9641000) names the right one.
  * Fails   Words of a form that is not here are neutral, so that an error of such words alone accuses nobody, and that is shown. */
 #include "faults.h"
 
