@@ -245,7 +245,7 @@ static void give_up(tt_rank *t, const char *why)
     const tti_board board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
 
     tti_fail(TUTTI_E_PEER, "%s", why);
-    tti_trouble_leave(&board, tti_port_system(), TUTTI_E_PEER);
+    tti_trouble_leave(&board, tti_port_system(), t->rank, TUTTI_E_PEER);
     tt_leave(t);
 }
 

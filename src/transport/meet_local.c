@@ -194,7 +194,7 @@ static tutti_status run_office(tti_office *office, const tti_board *board)
     if (st == TUTTI_E_PEER)
         st = tti_trouble_explain(board, port, st);
     if (st != TUTTI_OK)
-        tti_trouble_leave(board, port, st);
+        tti_trouble_leave(board, port, office->mesh->rank, st);
     for (rank = 0; rank < n_ranks; rank++)
         port->ops->close(port, office->streams[rank]);
     free(office->streams);

@@ -502,7 +502,7 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
     if (st == TUTTI_OK)
         st = tti_mesh_begin_watch(mesh);
     if (st != TUTTI_OK) {
-        tti_trouble_leave(config->board, config->port, st);
+        tti_trouble_leave(config->board, config->port, mesh->rank, st);
         tti_mesh_close(mesh);
         return st;
     }

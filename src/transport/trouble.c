@@ -11,9 +11,9 @@
 
 enum { NAME_MAX_BYTES = 40, OWN_WORDS_MAX = 2048 /* of a last error */ };
 
-void tti_trouble_leave(const tti_board *board, tti_port *port, tutti_status st)
+void tti_trouble_leave(const tti_board *board, tti_port *port, int rank, tutti_status st)
 {
-    tti_trouble trouble = { .status = (int32_t)st };
+    tti_trouble trouble = { .status = (int32_t)st, .who = rank + 1 };
     char        words[OWN_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
@@ -66,6 +66,27 @@ static bool name_the_same(const char *own, const char *theirs)
     return strstr(theirs, name) != NULL;
 }
 
+/* Whether words have the rank, as "rank 4", and not "rank 47". */
+static bool name_rank(const char *words, int rank)
+{
+    char        name[NAME_MAX_BYTES];
+    const char *at = words;
+    const int   n = snprintf(name, sizeof name, "rank %d", rank);
+
+    while ((at = strstr(at, name)) != NULL && at[n] >= '0' && at[n] <= '9')
+        at += n;
+    return at != NULL;
+}
+
+/* What somebody has left, and what this rank has seen: but for what it has seen of the one that left it, who has gone because of it. */
+static tutti_status fail_as_told(const tti_trouble *trouble, const char *seen)
+{
+    const bool is_said = trouble->who > 0 && name_rank(seen, trouble->who - 1);
+
+    return tti_fail((tutti_status)trouble->status, "another rank has given up, and reported: %s%s%s", trouble->words,
+                    is_said ? "" : "\n  seen here: ", is_said ? "" : seen);
+}
+
 bool tti_trouble_explains(const tti_board *board, tti_port *port, tutti_status *st)
 {
     tti_trouble trouble;
@@ -76,8 +97,7 @@ bool tti_trouble_explains(const tti_board *board, tti_port *port, tutti_status *
         tti_fail(*st, "%s", words);
         return false;
     }
-    *st = tti_fail((tutti_status)trouble.status, "another rank has given up, and reported: %s\n  seen here: %s", trouble.words,
-                   words);
+    *st = fail_as_told(&trouble, words);
     return true;
 }
 

@@ -17,7 +17,7 @@
 #include "watch/acquaintance.h"
 #include "watch/bulletin.h"
 
-enum { RANKS = 4, AWAITED = 1, VICTIM = 3, KEYS_MAX = 8 };
+enum { RANKS = 4, AWAITED = 1, GAVE_UP = AWAITED, VICTIM = 3, KEYS_MAX = 8 };
 
 typedef struct scene {
     struct {
@@ -241,7 +241,7 @@ static void an_acquaintance_that_ended_is_named(void **state)
 static void leave_trouble(scene *s, const char *words)
 {
     tti_fail(TUTTI_E_PEER, "%s", words);
-    tti_trouble_leave(&s->board, tti_port_system(), TUTTI_E_PEER);
+    tti_trouble_leave(&s->board, tti_port_system(), GAVE_UP, TUTTI_E_PEER);
     assert_string_equal(tutti_last_error(), words);
 }
 
@@ -286,6 +286,20 @@ static void what_others_say_of_the_same_one_adds_nothing(void **state)
     assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
     assert_non_null(strstr(tutti_last_error(), "pid 4713) is gone"));
     assert_non_null(strstr(tutti_last_error(), "seen here: rank 3 (host 'n1', pid 471) has left"));
+}
+
+/* Who gave up is gone because of what it said, and is not accused of that. */
+static void who_gave_up_is_not_told_of_as_lost(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble(s, "rank 3 (host 'n1', pid 4713) is gone");
+    tti_fail(TUTTI_E_PEER, "rank 1 left while shared memory was exchanged");
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_string_equal(tutti_last_error(), "another rank has given up, and reported: rank 3 (host 'n1', pid 4713) is gone");
+    tti_fail(TUTTI_E_PEER, "rank 12 left while shared memory was exchanged"); /* another */
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), "seen here: rank 12 left"));
 }
 
 /* Without a launcher the store tells; how they ended it does not know. */
@@ -350,6 +364,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_given_up_for_goes_before_who_gave_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_signal_is_a_cause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_say_of_the_same_one_adds_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_gave_up_is_not_told_of_as_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_store_has_seen_counts_as_well, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_ending_of_another_version_is_not_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_board_that_does_not_answer_accuses_nobody, set_up, tear_down),

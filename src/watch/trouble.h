@@ -19,10 +19,11 @@
 #define TTI_OTHERWISE_KEY "otherwise/%d"
 #define TTI_ENDED_KEY     "ended"
 
-enum { TTI_TROUBLE_WORDS_MAX = 508 };
+enum { TTI_TROUBLE_WORDS_MAX = 504 };
 
 typedef struct tti_trouble {
     int32_t status; /* what joining came to there */
+    int32_t who;    /* the rank that has given up, and 1; 0: not said */
     char    words[TTI_TROUBLE_WORDS_MAX];
 } tti_trouble;
 

@@ -183,7 +183,7 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
     nat->group_id = config->group_id;
     st = tti_native_open_detour(nat, config);
     if (st != TUTTI_OK && parent == NULL) /* the others wait for this one, or will */
-        tti_trouble_leave(&board, tti_port_system(), st);
+        tti_trouble_leave(&board, tti_port_system(), config->rank, st);
     if (st == TUTTI_OK && parent != NULL) {
         nat->mesh = parent->mesh;
         nat->messenger = parent->messenger;
@@ -193,7 +193,7 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
     if (st == TUTTI_OK)
         st = open_group(nat, config, &board, deadline_ns);
     if (st != TUTTI_OK && parent == NULL && nat->mesh != NULL) /* the mesh has said itself what it failed with */
-        tti_trouble_leave(&board, tti_port_system(), st);
+        tti_trouble_leave(&board, tti_port_system(), config->rank, st);
     if (st != TUTTI_OK) {
         native_destroy(&nat->base);
         return st;
