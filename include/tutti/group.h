@@ -58,7 +58,7 @@ typedef struct tutti_group_options {
 
 /** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the same order; ranks are sorted,
  * the order given does not matter. Returns when all members have come; on a member that serves the store, as rank 0 does without a
- * launcher, when all have the group. A group of one rank waits for nobody: if another was given more ranks and comes later, that
+ * launcher, when all that have come have the group, which is 5 s later at most, and 200 ms where a plug-in makes it. A group of one rank waits for nobody: if another was given more ranks and comes later, that
  * one gets TUTTI_E_MISMATCH, and the first collective in the group of one after it. A call that fails counts as one: what is called
  * next meets the others' next call.
  *

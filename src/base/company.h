@@ -26,7 +26,7 @@ typedef struct tti_company {
     int      calm;     /* times in a row, since he was found or that was halved */
 } tti_company;
 
-/** The core was given away so many times from then to then, and nothing else was done. Whether somebody kept it. */
+/** The core was given away so many times from then to then, and hardly anything else was done, as a few looks. Whether somebody kept it. */
 bool tti_company_gave(tti_company *company, int times, int64_t began_ns, int64_t ended_ns);
 
 /** The same by the clock, once it has shown that somebody is there. */

@@ -207,7 +207,7 @@ static int still_late(const tti_host_channel *channel, int rank, int late)
     return other >= 0 ? other : late;
 }
 
-/* The core was given away since then, and nothing else was done: before the first sleep of a wait. */
+/* The core was given away since then, and hardly anything else was done: before the first sleep of a wait. */
 static void note_given(tti_host_channel *channel, int *n_given, int64_t began_ns)
 {
     if (*n_given > 0)
@@ -233,7 +233,8 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
     if (channel->in_background && atomic_load_explicit(&channel->hurried, memory_order_relaxed) >= channel->note.seq)
         tti_host_wait_in_background(channel, false);
     patience = channel->patience;
-    if (channel->deadline_ns == 0 && patience.bursts == 0 && patience.yields == 0 && !has_come(&w, value))
+    if (channel->deadline_ns == 0 && patience.bursts == 0 && !has_come(&w, value) &&
+        (patience.yields == 0 || tti_company_is_here(&channel->company, port)))
         st = tti_host_look(channel, rank, kind, value); /* time counts from here, not from the end of the first sleep */
     for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
         st = tti_host_look(channel, rank, kind, value);
