@@ -13,7 +13,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { NUMBERED_MAX = 32, GROUPS_MAX = 64, RANKS_MAX = 9, RUNS_MAX = 64 };
+enum { NUMBERED_MAX = 32, GROUPS_MAX = 64, RANKS_MAX = 9, RUNS_MAX = 64, LOOK_MS = 20000 };
 
 typedef struct meeting {
     int               members; /* backends alive */
@@ -64,6 +64,8 @@ static struct {
     tutti_status post_status;
     int          running;
     int          aborts;
+    int          looks; /* at whether a member is alive */
+    bool         looks_wait;
     int          alive;
     int          failures;
     int          n_runs;
@@ -107,7 +109,8 @@ void fake_reset(void)
     hub.held = false;
     hub.fail_seq = 0;
     hub.posts_left = 0;
-    hub.aborts = hub.failures = hub.n_runs = 0;
+    hub.looks_wait = false;
+    hub.aborts = hub.failures = hub.n_runs = hub.looks = 0;
     tti_unlock(&hub.lock);
 }
 
@@ -132,6 +135,21 @@ void fake_fail_post(int n, tutti_status st)
     tti_lock(&hub.lock);
     hub.posts_left = n;
     hub.post_status = st;
+    tti_unlock(&hub.lock);
+}
+
+void fake_look_long(void)
+{
+    tti_lock(&hub.lock);
+    hub.looks_wait = true;
+    tti_unlock(&hub.lock);
+}
+
+void fake_await_look(void)
+{
+    tti_lock(&hub.lock);
+    while (hub.looks == 0)
+        sleep_until(TTI_FOREVER);
     tti_unlock(&hub.lock);
 }
 
@@ -592,6 +610,21 @@ static bool fake_test(tutti_request *request)
     return done;
 }
 
+static tutti_status fake_look(tutti_backend *backend, int rank)
+{
+    const int64_t deadline_ns = tti_now_ns() + LOOK_MS * TTI_MS;
+
+    (void)backend;
+    (void)rank;
+    tti_lock(&hub.lock);
+    hub.looks++;
+    announce();
+    while (hub.looks_wait && hub.letters == NULL && sleep_until(deadline_ns))
+        continue;
+    tti_unlock(&hub.lock);
+    return TUTTI_OK;
+}
+
 static int fake_source(const tutti_request *request)
 {
     return request->done && request->status == TUTTI_OK ? request->source : -1;
@@ -662,6 +695,7 @@ const tutti_backend_ops fake_ops = {
     .test = fake_test,
     .source = fake_source,
     .release = fake_release,
+    .alive = fake_look,
     .abort = fake_abort,
     .destroy = fake_destroy,
 };

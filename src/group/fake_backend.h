@@ -19,6 +19,10 @@ void fake_hold(bool held);
 void fake_fail_at(uint64_t seq, tutti_status st);
 /** The n-th message from now on cannot be posted: st. 0: all can. */
 void fake_fail_post(int n, tutti_status st);
+/** From now on who looks whether a member is alive waits until there is a message that nobody has taken. */
+void fake_look_long(void);
+/** Wait until somebody has looked. */
+void fake_await_look(void);
 /** Wait until n threads are inside of run. */
 void fake_await_running(int n);
 /** How often abort was called. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 
 enum { LONG_MS = 30000, SHORT_MS = 20 };
 
@@ -325,6 +326,21 @@ static void test_arguments(void **state)
     assert_int_equal(fake_ranks(2, arguments, NULL), 0);
 }
 
+/* The late one's word comes behind the last wait for it, while rank 0 looks whether somebody is gone. */
+static void comes_while_looked_at(fake_rank *r)
+{
+    if (r->rank == 1)
+        fake_await_look();
+    CHECK(tutti_monitored_barrier(NULL, LONG_MS, false) == TUTTI_OK);
+}
+
+static void test_barrier_of_a_late_one(void **state)
+{
+    (void)state;
+    fake_look_long();
+    assert_int_equal(fake_ranks(2, comes_while_looked_at, NULL), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 
 int main(void)
@@ -341,6 +357,7 @@ int main(void)
         TEST(test_end_under_waiter),
         TEST(test_abandoned),
         TEST(test_arguments),
+        TEST(test_barrier_of_a_late_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,7 +214,12 @@ static tutti_status hear(meeting *m, int i, int *gone_out, char *words, size_t b
         snprintf(words, bytes, "%s", tutti_last_error());
         *gone_out = find_gone(m, words, bytes);
     } while (*gone_out == 0 && st == TUTTI_E_TIMEOUT && until_ns < m->deadline_ns && !m->group->ops->test(m->requests[i]));
-    return tti_fail(st, "%s", words);
+    if (*gone_out != 0 || st != TUTTI_E_TIMEOUT || !m->group->ops->test(m->requests[i]))
+        return tti_fail(st, "%s", words);
+    st = await(m, i, m->deadline_ns); /* it has come, or ended, while others were looked at */
+    if (st != TUTTI_OK)
+        snprintf(words, bytes, "%s", tutti_last_error());
+    return st;
 }
 
 static tutti_status hear_all(meeting *m, bool wait_all)
