@@ -688,7 +688,7 @@ bool tti_mesh_has_left(const tti_mesh *mesh, int rank)
 bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
 {
     const tti_member *member = &mesh->members[rank];
-    tti_health_report report = tti_health_of(mesh->health, rank);
+    tti_health_report report;
     char              how[TTI_HEALTH_TEXT_MAX];
 
     if (rank == mesh->rank)
@@ -703,6 +703,8 @@ bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
         report.cause = tti_mesh_cause_of(mesh, member->pidfd);
     } else if (!tti_health_is_lost(mesh->health, rank)) {
         return true;
+    } else {
+        report = tti_health_of(mesh->health, rank); /* behind the verdict: what was read before it says nothing of it */
     }
     snprintf(words_out, bytes, "rank %d (%s) %s", rank, member->where,
              tti_report_words(mesh->health, &report, tti_port_now(mesh->port), how));
