@@ -294,11 +294,13 @@ bench-compressed: release
 
 REPORT ?= bench/results/full-20261122-a.tsv bench/results/full-20261122-d.tsv
 
-## bench-report  docs/performance.md from rows of runs on this host (REPORT=), performance-hosts.md from bench/results/net-*.tsv, with pictures
+## bench-report  docs/performance.md from rows of runs on this host (REPORT=), performance-hosts.md and -far.md from bench/results/net-*.tsv and delay-*.tsv
 bench-report:
 	python3 -B bench/report.py $(REPORT) --page docs/performance.md --pictures docs/pictures
 	@if ls bench/results/net-*.tsv >/dev/null 2>&1; then \
 	    python3 -B bench/net_report.py bench/results/net-*.tsv --page docs/performance-hosts.md --pictures docs/pictures; fi
+	@if ls bench/results/delay-*.tsv >/dev/null 2>&1; then \
+	    python3 -B bench/net_report.py bench/results/delay-*.tsv --page docs/performance-far.md; fi
 
 ## clean     remove build/
 clean:
