@@ -399,7 +399,9 @@ void tti_agreement_silent(tti_agreement *a, int rank)
 
 void tti_agreement_refused(tti_agreement *a, const char *words)
 {
-    if (!a->decided && a->task == TTI_AGREE_WAIT)
+    const bool stale = a->building != 0; /* all that the list leaves have promised in it, so who had refused before has come since */
+
+    if (!a->decided && a->task == TTI_AGREE_WAIT && !stale)
         tti_agree_refuse(a, TUTTI_E_REMOTE, words);
 }
 

@@ -951,6 +951,33 @@ static void who_was_replaced_proposes_in_vain(void **state)
     tti_agreement_free(d.a);
 }
 
+/* Who builds, or has built and voted, goes on: what is proposed needs a promise of each that the list leaves, so who refused has come
+ * since. */
+static void a_refusal_that_was_taken_back_changes_nothing(void **state)
+{
+    bool        all[] = { true, true, true };
+    const char *words;
+    desk        d;
+
+    (void)state;
+    sit_down(&d, 2, 3);
+    tti_agreement_present(d.a, 0);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 1), .origin = ballot_of(0, 1), .value = all });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    tti_agreement_refused(d.a, "rank 1 refuses");
+    d.awaited = TTI_AGREE_ACCEPT;
+    tti_agreement_built(d.a, TUTTI_OK, "");
+    assert_int_equal(d.n_sent, 1);
+    tti_agreement_refused(d.a, "rank 1 refuses");
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_WAIT);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_COMMIT, .origin = ballot_of(0, 1), .value = all });
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_ALL_KNOW, .origin = ballot_of(0, 1), .value = all });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_DONE);
+    assert_int_equal(tti_agreement_failure(d.a, &words), TUTTI_OK);
+    tti_agreement_free(d.a);
+}
+
 /* Rank 1 of 5 has voted for what rank 0 proposed, and leads when that one has died. */
 static void lead_after_a_vote(desk *d, bool *all)
 {
@@ -1091,6 +1118,7 @@ int main(void)
         cmocka_unit_test(a_partition_at_any_time),
         cmocka_unit_test(a_minority_may_if_it_is_told), cmocka_unit_test(a_minority_is_advised_of_the_dead_only),
         cmocka_unit_test(a_refusal_ends_it), cmocka_unit_test(a_late_refusal_changes_nothing),
+        cmocka_unit_test(a_refusal_that_was_taken_back_changes_nothing),
         cmocka_unit_test(a_list_needs_all_that_it_leaves),
         cmocka_unit_test(a_death_beside_a_list_ends_the_call_of_all),
         cmocka_unit_test(noise_is_ignored),
