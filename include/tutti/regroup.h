@@ -68,6 +68,7 @@ TUTTI_API tutti_status tutti_split_group_by_color(tutti_group *parent, int32_t c
  * @errors   TUTTI_E_ARG      no store, size below that of group, or all have come already
  *           TUTTI_E_PEER     one that had come has ended, where store can tell, as a tcp store does; the text names it
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
+ *           TUTTI_E_UNSUPPORTED  a backend of the result has worlds of all ranks of a job alone ("mpi"), which is said at once
  *           as tutti_create_process_group
  * @threads  any
  * @source   torch.distributed.ProcessGroup.merge_remote_group */

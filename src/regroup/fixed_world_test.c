@@ -148,6 +148,23 @@ static tutti_status reconfigure(int n)
     return tutti_reconfigure(world, &opts);
 }
 
+/* With another process, which would have to come. */
+static tutti_status merge(const char *backend, tutti_group **group_out)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_store        *store = NULL;
+    tutti_status        st;
+    int64_t             n = -1;
+
+    opts.backend = backend;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    st = tutti_merge_remote_group(world, store, 3, &opts, group_out);
+    assert_int_equal(tutti_store_num_keys(store, &n), TUTTI_OK); /* nobody has come */
+    assert_int_equal(n, 0);
+    tutti_store_close(store);
+    return st;
+}
+
 static void expect_refused(tutti_status st, const char *words)
 {
     assert_int_equal(st, TUTTI_E_UNSUPPORTED);
@@ -168,6 +185,8 @@ static void test_refused(void **state)
     assert_true(group == TUTTI_NO_GROUP);
     expect_refused(shrink(false, NULL, &group), "shrink_group: backend 'fixed' " ANOTHER);
     expect_refused(grow(NULL, &group), "grow_group: backend 'fixed' " ANOTHER);
+    assert_true(group == TUTTI_NO_GROUP);
+    expect_refused(merge(NULL, &group), "merge_remote_group: backend 'fixed' " ANOTHER);
     assert_true(group == TUTTI_NO_GROUP);
     expect_refused(reconfigure(1), "reconfigure: backend 'fixed' " FIXED "pass the handles of all its members");
     assert_int_equal(n_runs, 0); /* nobody was waited for */
@@ -207,6 +226,7 @@ static void test_named(void **state)
     begin("any");
     expect_refused(shrink(true, "fixed", &group), "shrink_group: backend 'fixed' " ANOTHER);
     expect_refused(grow("fixed", &group), "grow_group: backend 'fixed' " ANOTHER);
+    expect_refused(merge("fixed", &group), "merge_remote_group: backend 'fixed' " ANOTHER);
     end();
     assert_int_equal(tutti_hash_store_open(&opts.store), TUTTI_OK);
     opts.backend = "fixed";
@@ -245,11 +265,36 @@ static void test_not_usable(void **state)
     assert_int_equal(n_creates, 0);
 }
 
+/* One member's options are wrong: where the others may name another backend it comes, and tells them; where it knows that all are
+ * refused it need not. */
+static void test_bad_options(void **state)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    (void)state;
+    begin("fixed");
+    opts.timeout_ms = -2;
+    expect_refused(tutti_grow_group(world, NULL, 1, &opts, &group), "grow_group: backend 'fixed' " ANOTHER);
+    assert_int_equal(n_runs, 0);
+    opts.backend = "any";
+    assert_int_equal(tutti_grow_group(world, NULL, 1, &opts, &group), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "timeout_ms is -2"));
+    assert_in_range(n_runs, 1, INT32_MAX);
+    n_runs = 0;
+    opts.size = 1;
+    assert_int_equal(tutti_grow_group(world, NULL, 1, &opts, &group), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "the options say that they have 1 bytes"));
+    assert_in_range(n_runs, 1, INT32_MAX);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused), cmocka_unit_test(test_as_many),   cmocka_unit_test(test_wrapped),
         cmocka_unit_test(test_named),   cmocka_unit_test(test_old_table), cmocka_unit_test(test_not_usable),
+        cmocka_unit_test(test_bad_options),
     };
 
     return cmocka_run_group_tests(tests, register_all, NULL);

@@ -626,18 +626,25 @@ static tutti_status grow(tutti_group *old, const char *name, int n_new, const tu
     return TUTTI_OK;
 }
 
-/* What no member of the world can be told of, and what all of them know, as the world's own backends: who calls is told. */
-static tutti_status check_caller(const tutti_group *group, const tutti_group_options *opts)
+/* What no member of the world can be told of: who calls is told. */
+static tutti_status check_caller(const tutti_group *group)
 {
-    const tti_backing like = { .like = group };
-
     if (group->world != group)
         return tti_fail(TUTTI_E_UNSUPPORTED, "grow_group: group '%s' is no world\n"
                                              "  next: let them into the world, and make the group anew", group->name);
     if (tti_group_calls_us(group))
         return tti_fail(TUTTI_E_STATE, "grow_group: called by a hook, or by a callback of the same world\n"
                                        "  next: call it where no operation waits for the caller");
-    return opts->backend == NULL ? tti_backing_check_members("grow_group", &like, TTI_NAME_ANOTHER) : TUTTI_OK;
+    return TUTTI_OK;
+}
+
+/* What all members know alike, as all name the same backends or none: nobody is told. Who has options that cannot be read does not know
+ * what the others name, and is to tell them; where another field of them is wrong it does. */
+static tutti_status check_backing(const tutti_group *group, const tutti_group_options *opts)
+{
+    const tti_backing like = { .like = group };
+
+    return opts->size != 0 && opts->backend == NULL ? tti_backing_check_members("grow_group", &like, TTI_NAME_ANOTHER) : TUTTI_OK;
 }
 
 tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, const tutti_group_options *opts,
@@ -655,10 +662,14 @@ tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, c
         return TUTTI_OK;
     }
     if (st == TUTTI_OK) {
+        if (opts != NULL)
+            known.size = 0; /* until they have been read */
         read = tti_joint_options_read("grow_group", opts, &known);
+        st = check_caller(old);
+        if (st == TUTTI_OK)
+            st = check_backing(old, &known);
         if (read != TUTTI_OK)
             known = (tutti_group_options)TUTTI_GROUP_OPTIONS;
-        st = check_caller(old, &known);
         if (st == TUTTI_OK)
             st = grow(old, name, n_new, &known, read, group_out); /* also where they cannot be taken: others are told */
     }

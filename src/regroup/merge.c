@@ -61,6 +61,8 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
     snprintf(name, sizeof name, "%s:merge", group->name);
     st = tti_backing_check(&backing);
     if (st == TUTTI_OK)
+        st = tti_backing_check_members("merge_remote_group", &backing, TTI_NAME_ANOTHER);
+    if (st == TUTTI_OK)
         st = take_rank(&join);
     if (st == TUTTI_OK) /* only the store tells of ends: in order of arrival nobody knows who is who */
         st = tti_gathering_begin(&gathering, port, &join, store, "merge", NULL, NULL, 0);

@@ -361,7 +361,7 @@ typedef struct tutti_backend_ops {
      * lack create says, which they are told of. Words: what is not, and one next step. Never blocks. Any thread. */
     tutti_status (*usable)(void);
     /* A group of it without a parent has exactly the ranks that the job was started with, each under its own number: create refuses any
-     * other. So what would make one of fewer or more (shrink, grow, join, reconfigure) is TUTTI_E_UNSUPPORTED at once, and nobody is
+     * other. So what would make one of fewer or more (shrink, grow, join, merge, reconfigure) is TUTTI_E_UNSUPPORTED at once, and nobody is
      * waited for. Groups with a parent may be of some of them. */
     bool fixed_world;
 } tutti_backend_ops;
