@@ -323,6 +323,10 @@ void tti_group_destroy(tutti_group *group);
  * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED  backing's text cannot be read, or the backend of the control
  *                                           traffic is not there */
 tutti_status tti_routes_find(tutti_group *group, const tti_backing *backing);
+/** Whether each that was found can be used in this process, before anybody is met. store: the program's, in which the members will
+ * meet; NULL: none.
+ * @errors as tti_backend_check_env() */
+tutti_status tti_routes_check_env(const tutti_group *group, tutti_store *store);
 /** Make the backends, each of config, with a store of its own. */
 tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config);
 /** Destroy the backends that there are. */

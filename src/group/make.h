@@ -22,6 +22,10 @@ tti_backing tti_backing_like(const tutti_group *like, const tutti_group_options 
 /** Whether they can be had, before anybody is met.
  * @errors as tti_routes_find() */
 tutti_status tti_backing_check(const tti_backing *backing);
+/** The same, and whether they can be used in this process (backend/registry.h), each of them. store: the program's, in which the members
+ * will meet; NULL: none.
+ * @errors as tti_routes_find() and tti_backend_check_env() */
+tutti_status tti_backing_check_env(const tti_backing *backing, tutti_store *store);
 /** The end of words for who is refused by the next one, and could name backends. */
 #define TTI_NAME_ANOTHER "name another backend in the options of all, as \"native\", or start the job anew with the ranks that are wanted"
 

@@ -114,6 +114,25 @@ tutti_status tti_backing_check(const tti_backing *backing)
     return tti_routes_find(&probe, backing);
 }
 
+tutti_status tti_routes_check_env(const tutti_group *group, tutti_store *store)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < TTI_DEVICES && st == TUTTI_OK; i++)
+        if (group->routes[i].ops != NULL)
+            st = tti_backend_check_env(group->routes[i].ops, store);
+    return st;
+}
+
+tutti_status tti_backing_check_env(const tti_backing *backing, tutti_store *store)
+{
+    tutti_group  probe = { .size = 0 };
+    tutti_status st = tti_routes_find(&probe, backing);
+
+    return st == TUTTI_OK ? tti_routes_check_env(&probe, store) : st;
+}
+
 tutti_status tti_backing_check_members(const char *what, const tti_backing *backing, const char *next)
 {
     tutti_group  probe = { .size = 0 };

@@ -136,7 +136,7 @@ static tutti_status check_backend(const tutti_init_options *opts, bool *alone_ou
     tutti_status st = tti_routes_find(&probe, &(tti_backing){ .text = opts->backend });
 
     if (st == TUTTI_OK)
-        st = tti_backend_check_env(probe.ops, opts->world_size > 1 ? opts->store : NULL);
+        st = tti_routes_check_env(&probe, opts->world_size > 1 ? opts->store : NULL);
     if (st == TUTTI_OK)
         *alone_out = probe.ops->needs_no_peers && opts->store == NULL && opts->init_method == NULL &&
                      opts->world_size > 0;

@@ -23,6 +23,7 @@ enum { LONG_MS = 60000 };
 
 static tutti_group *world;
 static int          n_creates, n_runs;
+static bool         has_ended; /* the library below of "ends" */
 
 static tutti_status create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
@@ -59,6 +60,11 @@ static tutti_status never_usable(void)
     return tutti_store_fail(TUTTI_E_STATE, "the library below has ended");
 }
 
+static tutti_status usable_once(void)
+{
+    return has_ended ? never_usable() : TUTTI_OK;
+}
+
 #define TABLE                                                                                                                      \
     .api = TUTTI_BACKEND_API, .size = sizeof(tutti_backend_ops), .create = create, .run = run, .abort = drop, .destroy = destroy,  \
     .needs_no_peers = true
@@ -66,6 +72,7 @@ static tutti_status never_usable(void)
 static const tutti_backend_ops any_world = { TABLE, .name = "any" };
 static const tutti_backend_ops fixed = { TABLE, .name = "fixed", .fixed_world = true };
 static const tutti_backend_ops ended = { TABLE, .name = "ended", .usable = never_usable };
+static const tutti_backend_ops ends = { TABLE, .name = "ends", .usable = usable_once };
 
 /* As one that was built before there were these entries: what lies behind its table is nothing of it. */
 static const tutti_backend_ops *of_version_3(void)
@@ -84,7 +91,8 @@ static int register_all(void **state)
     (void)state;
     assert_int_equal(tutti_register_backend("any", &any_world, 1u << TUTTI_CPU), TUTTI_OK);
     assert_int_equal(tutti_register_backend("fixed", &fixed, 1u << TUTTI_CPU), TUTTI_OK);
-    assert_int_equal(tutti_register_backend("ended", &ended, 1u << TUTTI_CPU), TUTTI_OK);
+    assert_int_equal(tutti_register_backend("ended", &ended, 1u << TUTTI_CPU | 1u << TUTTI_CUDA), TUTTI_OK);
+    assert_int_equal(tutti_register_backend("ends", &ends, 1u << TUTTI_CPU), TUTTI_OK);
     assert_int_equal(tutti_register_backend("old", of_version_3(), 1u << TUTTI_CPU), TUTTI_OK);
     return 0;
 }
@@ -265,6 +273,35 @@ static void test_not_usable(void **state)
     assert_int_equal(n_creates, 0);
 }
 
+static void expect_ended(tutti_status st)
+{
+    assert_int_equal(st, TUTTI_E_STATE);
+    assert_string_equal(tutti_last_error(), "the library below has ended");
+    assert_int_equal(n_creates, 0);
+}
+
+/* Also one that is not the first of those that are named; and whoever joins a world, or gives it other members, is told so, too. */
+static void test_each_is_asked(void **state)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *group = NULL;
+
+    (void)state;
+    n_creates = 0;
+    expect_ended(make("cpu:any,cuda:ended"));
+    assert_int_equal(tutti_hash_store_open(&opts.store), TUTTI_OK);
+    opts.backend = "cpu:any,cuda:ended";
+    opts.timeout_ms = LONG_MS;
+    expect_ended(tutti_join_group(&opts, NULL, &group));
+    tutti_store_close(opts.store);
+    begin("ends");
+    has_ended = true;
+    expect_ended(reconfigure(2));
+    has_ended = false;
+    assert_int_equal(reconfigure(2), TUTTI_OK);
+    end();
+}
+
 /* One member's options are wrong: where the others may name another backend it comes, and tells them; where it knows that all are
  * refused it need not. */
 static void test_bad_options(void **state)
@@ -294,7 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused), cmocka_unit_test(test_as_many),   cmocka_unit_test(test_wrapped),
         cmocka_unit_test(test_named),   cmocka_unit_test(test_old_table), cmocka_unit_test(test_not_usable),
-        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_each_is_asked), cmocka_unit_test(test_bad_options),
     };
 
     return cmocka_run_group_tests(tests, register_all, NULL);

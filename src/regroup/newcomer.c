@@ -192,7 +192,7 @@ static tutti_status come_in(tti_admission *to, const char *name, const char *bac
     const tti_backing backing = { .text = backend };
     tti_store_will   *will = NULL;
     int64_t           number = 0;
-    tutti_status      st = tti_backing_check(&backing);
+    tutti_status      st = tti_backing_check_env(&backing, NULL);
 
     if (st == TUTTI_OK)
         st = tti_backing_check_members("join_group", &backing, TTI_NAME_ANOTHER);

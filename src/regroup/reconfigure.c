@@ -359,6 +359,8 @@ tutti_status tutti_reconfigure(tutti_group *group, const tutti_reconfigure_optio
     if (st == TUTTI_OK)
         st = check_number(world, m.n);
     if (st == TUTTI_OK)
+        st = tti_backing_check_env(&(tti_backing){ .like = world }, NULL);
+    if (st == TUTTI_OK)
         st = meet(world, &m, &known);
     free(m.handles);
     return st;

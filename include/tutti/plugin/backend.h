@@ -356,9 +356,10 @@ typedef struct tutti_backend_ops {
 
     /* From version 4 on. */
 
-    /* Optional; NULL: TUTTI_OK. Whether a world of it can be made in this process at all: asked before its members look for each other,
-     * so the others are told nothing. For what is so on all of them, as that the library below has ended; what one member alone may
-     * lack create says, which they are told of. Words: what is not, and one next step. Never blocks. Any thread. */
+    /* Optional; NULL: TUTTI_OK. Whether a world of it can be made in this process at all: each backend that is named is asked when a world
+     * is created, joined or reconfigured, before its members look for each other, so the others are told nothing. For what is so on all
+     * of them, as that the library below has ended; what one member alone may lack create says, which they are told of. Words: what is
+     * not, and one next step. Never blocks. Any thread. */
     tutti_status (*usable)(void);
     /* A group of it without a parent has exactly the ranks that the job was started with, each under its own number: create refuses any
      * other. So what would make one of fewer or more (shrink, grow, join, merge, reconfigure) is TUTTI_E_UNSUPPORTED at once, and nobody is
