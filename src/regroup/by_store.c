@@ -76,6 +76,7 @@ static tutti_status meet(tti_successor_plan *plan, tutti_store *place, tutti_gro
         st = tti_gathering_begin(&gathering, port, &join, plan->store, "0", plan->old, plan->ranks, plan->n);
     if (st == TUTTI_OK)
         st = tti_successor_make(plan, group_out);
+    gathering.made = st == TUTTI_OK ? tti_made_by(*group_out) : gathering.made;
     tti_gathering_end(&gathering, st);
     tti_generation_end(&join);
     tutti_store_close(plan->store);

@@ -19,7 +19,7 @@
 #include <tutti/plugin/store.h>
 #include <tutti/tutti.h>
 
-enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20 };
+enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20, STAYS_MS = 8000 };
 enum { COME, DONE }; /* marks */
 
 static int64_t now_ms(void)
@@ -169,6 +169,18 @@ static tutti_status look_and_ask(const tutti_backend_config *config, const char 
     return st != TUTTI_OK || there ? st : tutti_store_fail(TUTTI_E_TIMEOUT, "they do not come");
 }
 
+/* A member that has met the others, and does not come back before rank 0 has. */
+static tt_ctx *stays_in;
+
+static void stay(tt_ctx *t)
+{
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    const int64_t         until = now_ms() + STAYS_MS;
+
+    while (atomic_load(&t->marks[COME]) == 0 && now_ms() < until)
+        nanosleep(&pause, NULL);
+}
+
 static tutti_status meets_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tutti_backend *backend = malloc(sizeof *backend);
@@ -189,6 +201,8 @@ static tutti_status meets_create(const tutti_backend_config *config, tutti_backe
     st = tutti_store_set(config->store, keys[config->rank], "1", 1);
     if (st == TUTTI_OK && !config->lazy)
         st = strcmp(config->ops->name, "asks") == 0 ? look_and_ask(config, all) : wait_in_store(config, all);
+    if (stays_in != NULL)
+        stay(stays_in);
     backend->ops = config->ops;
     if (st == TUTTI_OK)
         *backend_out = backend;
@@ -377,6 +391,60 @@ static void all_refuse_alike(tt_ctx *t)
     assert_int_equal(tutti_new_group(outside, 2, NULL, &group), TUTTI_E_ARG);
     assert_ptr_equal(group, TUTTI_NO_GROUP);
     a_group_works();
+}
+
+/* ---- a shrink over a program's own backend, whose members meet in the store --------------------------- */
+
+enum { LEAVES = 1, STALE_TRIES = 50 };
+
+/* Without that one. It may have read once more what a member has not taken back yet. */
+static tutti_group *go_on_from(tutti_group *group)
+{
+    const int    leaves = LEAVES;
+    tutti_group *left = NULL;
+    tutti_status st = TUTTI_E_REMOTE;
+    int          i;
+
+    for (i = 0; i < STALE_TRIES && st == TUTTI_E_REMOTE; i++)
+        st = tutti_shrink_group(&leaves, 1, group, TUTTI_SHRINK_DEFAULT, NULL, &left);
+    if (st != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    return left;
+}
+
+/* In a store that rank 0 serves. */
+static void begin_world(tt_ctx *t, const char *backend)
+{
+    tutti_init_options init = TUTTI_INIT_OPTIONS;
+    char               url[128];
+
+    snprintf(url, sizeof url, "tcp://%s:%d?rank=%d&world_size=%d", t->addr, t->port, t->rank, t->size);
+    init.init_method = url;
+    init.backend = backend;
+    assert_int_equal(tutti_init_process_group(&init), TUTTI_OK);
+}
+
+/* Rank 2 is long in its backend when all have met: rank 0, which serves their store, does not wait for that, as the backend may need
+ * what it calls next. */
+static void who_serves_a_shrink_goes_on(tt_ctx *t)
+{
+    int64_t start;
+
+    register_meets();
+    begin_world(t, "meets");
+    stays_in = t->rank == 2 ? t : NULL;
+    start = now_ms();
+    if (t->rank != LEAVES)
+        (void)go_on_from(NULL);
+    if (t->rank == 0) {
+        if (now_ms() - start > STAYS_MS / 2)
+            fail_msg("back after %lld ms", (long long)(now_ms() - start));
+        tt_post(t, COME);
+    }
+    stays_in = NULL;
+    tt_post(t, DONE);
+    tt_await(t, DONE, (uint32_t)t->size);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
 }
 
 /* ---- a call here, a group there --------------------------------------------------------------------- */
@@ -633,6 +701,7 @@ int main(void)
         TT_TEST(one_refuses_a_backend_that_asks, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(who_serves_a_shrink_goes_on, .ranks = 3, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(one_names_ours, .ranks = 3, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(one_names_another_for_a_local_group, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
