@@ -101,7 +101,9 @@ enum {
  * numbered anew. A world becomes a world: NULL means it where it meant the old one, and its ranks are the
  * global ones from now on (tutti_get_former_rank() tells the old). A subgroup stays a group of its world:
  * global ranks are as before. On failure group is there still, and the call may be repeated. Who goes on without a list says in its
- * log who is left out although it may live. With a list, where a member that is to stay refuses to begin, the others return at once.
+ * log who is left out although it may live. With a list, where a member that is to stay refuses to begin, the others return with its
+ * reason, 0.2 s later or, in a group of many, up to 2 s, and as long again over a backend that is not the library's own. Who calls it
+ * again before that member does is told the same once more.
  *
  * The survivor with the lowest rank serves a store for the new group. Where the store that the world was found with is
  * alive (`tutti run` serves it), it stays what it was. Where it is dead, because rank 0 served it, handles on it lead to

@@ -103,6 +103,8 @@ void tti_world_take_back_will(tti_port *port, tti_store_will *will, tutti_status
 /** A world that is being made, with its keys in folder "0" of root, cannot be, because of this thread's last error, which stays:
  * tell those that wait for others there. Within a second. */
 void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure);
+/** The same where a group of root's is to be, for those that wait there for the member whose rank in the world is that. */
+void tti_group_tell_of(tti_port *port, tutti_store *root, int rank, tutti_status failure);
 /** The same of group number id of world, which this rank alone cannot make, for those that look for it there; told is what they
  * fail with. */
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure);

@@ -134,12 +134,29 @@ static void tell_at(tti_port *port, tutti_store *store, const char *below, const
     }
 }
 
-void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
+/* The last error. */
+static tti_trouble trouble_of(tutti_status failure)
 {
     tti_trouble trouble = { .status = (int32_t)failure };
 
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
+    return trouble;
+}
+
+void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
+{
+    const tti_trouble trouble = trouble_of(failure);
+
     tell_at(port, root, "0//", TTI_TROUBLE_KEY, &trouble, failure);
+}
+
+void tti_group_tell_of(tti_port *port, tutti_store *root, int rank, tutti_status failure)
+{
+    const tti_trouble trouble = trouble_of(failure);
+    char              what[24];
+
+    snprintf(what, sizeof what, TTI_REFUSAL_KEY, rank);
+    tell_at(port, root, "0//", what, &trouble, failure);
 }
 
 bool tti_group_has_foreign(const tutti_group *group)

@@ -5,8 +5,17 @@
  * Why     A backend of others has no way to talk when its group is finished.
  * How     They meet below the old group's keys, in a folder with the digest of their ranks, and there in one that they
  *         number as worlds of a store are (rendezvous/generation.c): so a repeated attempt meets nothing of a failed one.
+ * Refuses Who is to stay and refuses leaves word of that (refused.c), which is looked for while this member waits: for rank 0 to open
+ *         the number, and then in the number. A backend of others is told there as it is of any member that cannot make a group
+ *         (refusals.c): by words where it waits, which whoever has read the refusal leaves for all.
+ * True    Who refused may have taken its word back and come, and then some may have the group that others give up. So who reads
+ *         a refusal in a number first leaves a mark there for that member, and then looks whether its place is free; and whoever
+ *         takes a place looks for its mark before it does anything else there. One of the two is seen: either the place is free,
+ *         and its member will find the mark, and come no further, so that nobody has the group; or the word counts for nothing.
+ *         Who finds its mark tells all: whoever has left it may be waiting.
  * Fails   Whoever has another list does not come: the others run out of time, and name him. */
 #include "regroup/gathering.h"
+#include "regroup/refused.h"
 #include "regroup/successor.h"
 
 #include <stdio.h>
@@ -15,7 +24,9 @@
 #include "rendezvous/generation.h"
 #include <tutti/private.h>
 
-enum { NAMED_MAX = 8 }; /* ranks that a time-out names */
+#define MARK_KEY "refused/%d" /* in a number; the rank in old */
+
+enum { NAMED_MAX = 8 /* ranks that a time-out names */, KEY_MAX = 32 };
 
 /* Where the survivors meet. */
 static tutti_status open_place(const tti_successor_plan *plan, tutti_store **store_out)
@@ -57,17 +68,101 @@ static tutti_status name_the_missing(const tti_successor_plan *plan, const tti_j
                     (long long)join->timeout_ms);
 }
 
-/* Take this rank's place in a number that nobody has used, and make the successor below it. */
-static tutti_status meet(tti_successor_plan *plan, tutti_store *place, tutti_group **group_out)
+/* ---- who refuses ---- */
+
+/* A number that this member has come to. All of it was written before the thread that looks for refusals began. */
+typedef struct attempt {
+    const tti_successor_plan *plan; /* its store is the attempt's */
+    const tti_join           *join;
+    int64_t                   number;
+} attempt;
+
+/* Nobody can be in this attempt's group, as words say: all that wait in it end. rank: of old, whom they wait for. */
+static void call_off(const tti_successor_plan *plan, int rank, const char *words)
+{
+    tti_port *port = plan->old->runner->port;
+
+    (void)tti_fail(TUTTI_E_REMOTE, "%s", words);
+    tti_world_tell_why(port, plan->store, TUTTI_E_REMOTE);
+    if (plan->old->world != plan->old)
+        tti_group_tell_of(port, plan->store, plan->old->ranks[rank], TUTTI_E_REMOTE);
+}
+
+/* Whether it does not come to this attempt, whatever it does from now on. */
+static bool stays_away(void *context, int rank, const char *words)
+{
+    const attempt *a = context;
+    tti_port      *port = a->plan->old->runner->port;
+    char           key[KEY_MAX];
+
+    snprintf(key, sizeof key, MARK_KEY, rank);
+    if (tti_store_set_until(a->plan->store, key, words, strlen(words), tti_port_now(port) + TTI_SECOND) != TUTTI_OK ||
+        !tti_generation_is_free(port, a->join, a->number, tti_rank_find(a->plan->ranks, a->plan->n, rank)))
+        return false;
+    call_off(a->plan, rank, words);
+    return true;
+}
+
+/* This member has its place, and nothing else of it is there yet: has somebody given up the attempt for what it said before? */
+static tutti_status look_for_mark(const tti_successor_plan *plan)
+{
+    char         own[KEY_MAX];
+    const char  *key = own;
+    char         words[TTI_GROUP_WORDS_MAX];
+    tutti_bytes  text = { 0 };
+    bool         there = false;
+    tutti_status st;
+
+    snprintf(own, sizeof own, MARK_KEY, plan->old->rank);
+    st = tti_store_check_until(plan->store, &key, 1, plan->deadline_ns, &there);
+    if (st == TUTTI_OK && there)
+        st = tti_store_get_until(plan->store, key, plan->deadline_ns, &text);
+    if (st != TUTTI_OK || !there)
+        return st;
+    snprintf(words, sizeof words, "%.*s", (int)text.size, (const char *)text.data);
+    tutti_bytes_free(&text);
+    call_off(plan, plan->old->rank, words);
+    return tti_fail(TUTTI_E_REMOTE, "%s", words);
+}
+
+/* ---- the meeting ---- */
+
+/* Take this rank's place in a number that nobody has used. */
+static tutti_status take_place(const tti_successor_plan *plan, const bool *excluded, tti_join *join, int64_t *number_out)
+{
+    tti_refused *refused = tti_refused_begin(plan->old, excluded, NULL, NULL);
+    tutti_status st;
+
+    join->stop = tti_refused_flag(refused);
+    st = tti_generation_join(plan->old->runner->port, join, number_out);
+    join->stop = NULL;
+    return tti_refused_conclude(refused, st);
+}
+
+static tutti_status make(const tti_successor_plan *plan, const bool *excluded, const tti_join *join, int64_t number,
+                         tutti_group **group_out)
+{
+    attempt      here = { .plan = plan, .join = join, .number = number };
+    tti_refused *refused;
+    tutti_status st = look_for_mark(plan);
+
+    if (st != TUTTI_OK)
+        return st;
+    refused = tti_refused_begin(plan->old, excluded, stays_away, &here);
+    return tti_refused_conclude(refused, tti_successor_make(plan, group_out));
+}
+
+/* Take this rank's place, and make the successor below it. */
+static tutti_status meet(tti_successor_plan *plan, const bool *excluded, tutti_store *place, tutti_group **group_out)
 {
     tti_port    *port = plan->old->runner->port;
     int64_t      number = 0, seen = 0;
     tti_join     join = { .store = place, .user_store = true, .rank = plan->rank, .world_size = plan->n,
                           .timeout_ms = plan->timeout_ms, .deadline_ns = plan->deadline_ns, .number_out = &seen };
-    char         key[32];
+    char         key[KEY_MAX];
     char         words[TTI_GROUP_WORDS_MAX];
     tti_gathering gathering = { .n = 0 };
-    tutti_status st = tti_generation_join(port, &join, &number);
+    tutti_status st = take_place(plan, excluded, &join, &number);
 
     snprintf(key, sizeof key, "%lld", (long long)number);
     if (st == TUTTI_OK)
@@ -75,7 +170,7 @@ static tutti_status meet(tti_successor_plan *plan, tutti_store *place, tutti_gro
     if (st == TUTTI_OK)
         st = tti_gathering_begin(&gathering, port, &join, plan->store, "0", plan->old, plan->ranks, plan->n);
     if (st == TUTTI_OK)
-        st = tti_successor_make(plan, group_out);
+        st = make(plan, excluded, &join, number, group_out);
     gathering.made = st == TUTTI_OK ? tti_made_by(*group_out) : gathering.made;
     tti_gathering_end(&gathering, st);
     tti_generation_end(&join);
@@ -118,7 +213,7 @@ tutti_status tti_survivors_by_store(tutti_group *old, const bool *excluded, cons
     plan.deadline_ns = tti_deadline(old->runner->port, plan.timeout_ms, -1);
     st = open_place(&plan, &place);
     if (st == TUTTI_OK)
-        st = meet(&plan, place, group_out);
+        st = meet(&plan, excluded, place, group_out);
     tutti_store_close(place);
     if (st == TUTTI_OK)
         *former_out = ranks;

@@ -9,11 +9,12 @@
  *             refusals       how many times anybody has refused
  *         Who waits has a thread that looks at the second now and then, from LOOK_MS on, which costs one request however many
  *         members there are, and at the first of each member only when it is there.
- * True    Refusing is no vote: who has refused is in no meeting, and a list is decided only by all that it leaves. So nothing that
- *         was agreed on is undone by what is read here, and a word that is read too late changes nothing.
+ * True    Refusing is no vote: who has refused is in no meeting, and a list is decided only by all that it leaves. A word that is read
+ *         too late, as who left it has come since, counts for nothing: who meets knows that all have come to where it is
+ *         (agreement.c), or asks whether that one has (by_store.c). So nothing that was agreed on is undone by what is read here.
  *         `found` is written by the looking thread, once, behind `words`, by release order. The others read `words` behind that.
  * Again   Who has refused, and calls it once more, takes its word back first. Who has read it before has returned, and calls it
- *         again, too.
+ *         again, too: where it does so while the word is still there it reads it once more, LOOK_MS later.
  * Fails   A store that does not answer, or is dead, says nothing against anybody: then they wait, as they did without. So does
  *         who is excluded: its word is not looked at. */
 #include "regroup/refused.h"
@@ -34,6 +35,8 @@ enum { LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, KEY_MAX = 40 };
 struct tti_refused {
     const tutti_group *old;
     const bool        *excluded;
+    tti_refused_counts *counts;
+    void              *context;
     tti_port          *port;
     tti_thread         thread;
     tti_event          changed; /* over */
@@ -118,7 +121,8 @@ static bool find(tti_refused *r)
     if (!is_there(r, COUNT_KEY))
         return false;
     for (rank = 0; rank < r->old->size && !atomic_load(&r->over); rank++)
-        if (rank != r->old->rank && !r->excluded[rank] && read_word(r, rank))
+        if (rank != r->old->rank && !r->excluded[rank] && read_word(r, rank) &&
+            (r->counts == NULL || r->counts(r->context, rank, r->words)))
             return true;
     return false;
 }
@@ -148,7 +152,7 @@ static void look(void *arg)
     tti_store_heed(NULL);
 }
 
-tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded)
+tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded, tti_refused_counts *counts, void *context)
 {
     tti_refused *r = old->store != NULL ? calloc(1, sizeof *r) : NULL;
 
@@ -156,6 +160,8 @@ tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded)
         return NULL;
     r->old = old;
     r->excluded = excluded;
+    r->counts = counts;
+    r->context = context;
     r->port = old->runner->port;
     if (tti_thread_start(&r->thread, "tutti-refused", look, r) == TUTTI_OK)
         return r;
@@ -172,12 +178,35 @@ bool tti_refused_found(const tti_refused *r, const char **words_out)
     return true;
 }
 
+const _Atomic bool *tti_refused_flag(const tti_refused *r)
+{
+    return r != NULL ? &r->found : NULL;
+}
+
+static void stop(tti_refused *r)
+{
+    atomic_store(&r->over, true);
+    tti_event_signal(r->port, &r->changed);
+    tti_thread_join(&r->thread);
+}
+
 void tti_refused_end(tti_refused *r)
 {
     if (r == NULL)
         return;
-    atomic_store(&r->over, true);
-    tti_event_signal(r->port, &r->changed);
-    tti_thread_join(&r->thread);
+    stop(r);
     free(r);
+}
+
+tutti_status tti_refused_conclude(tti_refused *r, tutti_status st)
+{
+    const char *words;
+
+    if (r == NULL)
+        return st;
+    stop(r);
+    if (st != TUTTI_OK && tti_refused_found(r, &words))
+        st = tti_fail(TUTTI_E_REMOTE, "%s", words);
+    free(r);
+    return st;
 }

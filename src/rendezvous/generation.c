@@ -291,7 +291,7 @@ static tutti_status await_rank0_heeding(tti_port *port, const tti_join *join, co
             return st;
         if (has_rank0_ended(&ending))
             break;
-        if (tti_port_now(port) >= join->deadline_ns)
+        if (tti_port_now(port) >= join->deadline_ns || (join->stop != NULL && atomic_load(join->stop)))
             return st;
     }
     st = tti_store_get_until(join->store, key, tti_port_now(port) + LAST_LOOK_NS, text_out);
@@ -304,7 +304,9 @@ static tutti_status await_rank0(tti_port *port, const tti_join *join, const char
     tutti_status        st;
 
     tti_store_heed_news(bulletin != NULL ? tti_bulletin_news(bulletin) : NULL);
+    tti_store_heed(join->stop);
     st = await_rank0_heeding(port, join, key, text_out);
+    tti_store_heed(NULL);
     tti_store_heed_news(NULL);
     return st;
 }
@@ -458,6 +460,16 @@ void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generat
                                            : tti_store_check_until(join->store, &one, 1, until, &there) == TUTTI_OK &&
                                                  !there;
     }
+}
+
+bool tti_generation_is_free(tti_port *port, const tti_join *join, int64_t generation, int rank)
+{
+    char        key[KEY_MAX];
+    const char *one = key;
+    bool        there = true;
+
+    snprintf(key, sizeof key, "tutti/world/%" PRId64 "/%d", generation, rank);
+    return tti_store_check_until(join->store, &one, 1, tti_port_now(port) + TTI_SECOND, &there) == TUTTI_OK && !there;
 }
 
 /* ---- the end of joining ---- */

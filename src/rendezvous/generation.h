@@ -34,6 +34,9 @@ void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generatio
  * number, as far as the store still answers; 0, no number: rank 0. absent_out is [world_size]. */
 void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generation, bool *absent_out);
 
+/** Whether nobody has taken rank's place in that number; false also where the store does not answer within a second. */
+bool tti_generation_is_free(tti_port *port, const tti_join *join, int64_t generation, int rank);
+
 /** What the world that was made knows of its members, for tti_generation_arrive(). */
 typedef struct tti_members {
     bool (*is_gone)(void *context, int rank); /* its process is known to have ended; never waits */

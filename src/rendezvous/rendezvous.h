@@ -38,6 +38,7 @@ typedef struct tti_join {
                                                world cannot be made then */
     int64_t     *refused_out; /* NULL; or where joining leaves the number of the world that this process may not be in, as
                                  somebody else has its place, or rank 0 has another size or backend */
+    const _Atomic bool *stop; /* NULL; or when it has become true joining waits for rank 0 no longer, as if time were up */
     char         backends[TTI_JOIN_BACKENDS_MAX]; /* what this rank makes the world of, "cpu:native"; "": it is not compared */
     bool         launched; /* these are the rank and the size that tutti's launcher has given, and its store: its bulletin is
                               about the ranks of this world */

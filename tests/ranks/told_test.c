@@ -181,6 +181,16 @@ static void stay(tt_ctx *t)
         nanosleep(&pause, NULL);
 }
 
+/* Another comes late. */
+static bool comes_late;
+
+static void be_late(void)
+{
+    const struct timespec pause = { .tv_sec = LATE_MS / 1000 };
+
+    nanosleep(&pause, NULL);
+}
+
 static tutti_status meets_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tutti_backend *backend = malloc(sizeof *backend);
@@ -198,6 +208,8 @@ static tutti_status meets_create(const tutti_backend_config *config, tutti_backe
         snprintf(keys[i], sizeof keys[i], "here/%d", i);
         all[i] = keys[i];
     }
+    if (comes_late)
+        be_late();
     st = tutti_store_set(config->store, keys[config->rank], "1", 1);
     if (st == TUTTI_OK && !config->lazy)
         st = strcmp(config->ops->name, "asks") == 0 ? look_and_ask(config, all) : wait_in_store(config, all);
@@ -412,6 +424,57 @@ static tutti_group *go_on_from(tutti_group *group)
     return left;
 }
 
+/* Of four the second leaves, and one that is to stay refuses at first: the others are told why. */
+static tutti_group *go_on_behind_a_refusal(tt_ctx *t, tutti_group *group, int refuser)
+{
+    const int           leaves = LEAVES, outside = 9;
+    const int64_t       start = now_ms();
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *left = NULL;
+    char                words[64];
+
+    opts.timeout_ms = 10 * TOLD_MS + BUSY_MS;
+    if (t->rank == refuser) {
+        assert_int_equal(tutti_shrink_group(&outside, 1, group, TUTTI_SHRINK_DEFAULT, &opts, &left), TUTTI_E_ARG);
+    } else {
+        assert_int_equal(tutti_shrink_group(&leaves, 1, group, TUTTI_SHRINK_DEFAULT, &opts, &left), TUTTI_E_REMOTE);
+        snprintf(words, sizeof words, "rank %d, which is to stay, refuses it: ", refuser);
+        expect_words(words);
+        expect_words("rank 9 is outside of 0 .. 3");
+        expect_in_time(start);
+    }
+    tt_post(t, COME); /* nobody calls it again before all have read what was refused */
+    tt_await(t, COME, (uint32_t)t->size - 1);
+    return go_on_from(group);
+}
+
+static void one_refuses_to_shrink_a_group(tt_ctx *t, int refuser)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    register_meets();
+    opts.backend = "meets";
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_OK);
+    if (t->rank == LEAVES)
+        return;
+    group = go_on_behind_a_refusal(t, group, refuser);
+    assert_int_equal(tutti_get_world_size(group), t->size - 1);
+    assert_int_equal(tutti_barrier(group), TUTTI_OK);
+}
+
+/* It has the number in which they wait, */
+static void the_first_refuses_to_shrink_a_group(tt_ctx *t)
+{
+    one_refuses_to_shrink_a_group(t, 0);
+}
+
+/* or they wait for it in one. */
+static void the_last_refuses_to_shrink_a_group(tt_ctx *t)
+{
+    one_refuses_to_shrink_a_group(t, t->size - 1);
+}
+
 /* In a store that rank 0 serves. */
 static void begin_world(tt_ctx *t, const char *backend)
 {
@@ -422,6 +485,116 @@ static void begin_world(tt_ctx *t, const char *backend)
     init.init_method = url;
     init.backend = backend;
     assert_int_equal(tutti_init_process_group(&init), TUTTI_OK);
+}
+
+static void one_refuses_to_shrink_a_world(tt_ctx *t, const char *backend)
+{
+    tutti_group *world;
+
+    begin_world(t, backend);
+    if (t->rank != LEAVES) {
+        world = go_on_behind_a_refusal(t, NULL, t->size - 1);
+        assert_ptr_equal(tutti_find_group("0:shrink"), world);
+        assert_int_equal(tutti_get_world_size(NULL), t->size - 1);
+        assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    }
+    tt_post(t, DONE);
+    tt_await(t, DONE, (uint32_t)t->size); /* rank 0 serves their store */
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
+static void one_refuses_to_shrink_the_world(tt_ctx *t)
+{
+    register_meets();
+    one_refuses_to_shrink_a_world(t, "meets");
+}
+
+/* Ours, whose members meet in the store where they have not got four ports each. */
+static void one_refuses_where_ports_are_few(tt_ctx *t)
+{
+    assert_int_equal(setenv("TUTTI_PORT_RANGE", "21000-21011", 1), 0);
+    one_refuses_to_shrink_a_world(t, "native");
+}
+
+/* A word that the last rank has left, in the world's part of the store, as it stands there. */
+static void leave_word(tutti_store *store, int rank)
+{
+    struct {
+        int32_t status, who;
+        char    words[504];
+    } word = { .status = TUTTI_E_STATE, .words = "a word of the past" };
+    char    key[64];
+    int64_t n = 0;
+
+    snprintf(key, sizeof key, "0//shrink/refused/%d", rank);
+    assert_int_equal(tutti_store_set(store, key, &word, sizeof word), TUTTI_OK);
+    assert_int_equal(tutti_store_add(store, "0//shrink/refusals", 1, &n), TUTTI_OK);
+}
+
+/* A mark that another one has left for it in the first number of those that stay, 0, 2 and 3. */
+static void leave_mark(tutti_store *store)
+{
+    const char *words = "a word of the past";
+
+    assert_int_equal(tutti_store_set(store, "0//shrink/945843e1e47897cf38048c0589fbca87660b0866/1/refused/3", words, strlen(words)), TUTTI_OK);
+}
+
+/* A world in a store that is not served, for whose keys see above. */
+static tutti_store *begin_in_a_file(tt_ctx *t)
+{
+    tutti_init_options init = TUTTI_INIT_OPTIONS;
+    char               path[512];
+
+    register_meets();
+    snprintf(path, sizeof path, "%s/own", t->dir);
+    assert_int_equal(tutti_file_store_open(path, -1, &init.store), TUTTI_OK);
+    init.rank = t->rank;
+    init.world_size = t->size;
+    init.backend = "meets";
+    assert_int_equal(tutti_init_process_group(&init), TUTTI_OK);
+    return init.store;
+}
+
+/* The others have read what one has said that has come since, while they wait for rank 2: it is not counted against it. */
+static void who_has_come_refuses_nothing(tt_ctx *t)
+{
+    tutti_store *store = begin_in_a_file(t);
+
+    if (t->rank == 0)
+        leave_word(store, t->size - 1);
+    tt_post(t, COME);
+    tt_await(t, COME, (uint32_t)t->size);
+    if (t->rank != LEAVES) {
+        comes_late = t->rank == 2;
+        (void)go_on_from(NULL);
+        assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    }
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+    tutti_store_close(store);
+}
+
+/* They had read it before it came: it goes no further, and all of them begin anew. */
+static void who_comes_too_late_begins_anew(tt_ctx *t)
+{
+    const int    leaves = LEAVES;
+    tutti_store *store = begin_in_a_file(t);
+    tutti_group *left = NULL;
+    int64_t      start;
+
+    if (t->rank == 0)
+        leave_mark(store);
+    tt_post(t, COME);
+    tt_await(t, COME, (uint32_t)t->size);
+    start = now_ms();
+    if (t->rank != LEAVES) {
+        assert_int_equal(tutti_shrink_group(&leaves, 1, NULL, TUTTI_SHRINK_DEFAULT, NULL, &left), TUTTI_E_REMOTE);
+        expect_words("a word of the past");
+        expect_in_time(start);
+        (void)go_on_from(NULL);
+        assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    }
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+    tutti_store_close(store);
 }
 
 /* Rank 2 is long in its backend when all have met: rank 0, which serves their store, does not wait for that, as the backend may need
@@ -701,6 +874,12 @@ int main(void)
         TT_TEST(one_refuses_a_backend_that_asks, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(the_first_refuses_to_shrink_a_group, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(the_last_refuses_to_shrink_a_group, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_to_shrink_the_world, .ranks = 4, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(one_refuses_where_ports_are_few, .ranks = 4, .hosts = 2, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(who_has_come_refuses_nothing, .ranks = 4, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(who_comes_too_late_begins_anew, .ranks = 4, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(who_serves_a_shrink_goes_on, .ranks = 3, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(one_names_ours, .ranks = 3, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(one_names_another_for_a_local_group, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
