@@ -16,6 +16,7 @@
 #include "backend/fake/fake.h"
 #include "backend/native/native.h"
 #include "backend/plugin/plugin.h"
+#include "base/foreign.h"
 
 /* Ends with NULL. */
 static const tutti_backend_ops *const known[] = {
@@ -232,10 +233,11 @@ bool tti_backend_has_messages(const tutti_backend_ops *ops)
 tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *store)
 {
     const tutti_backend_ops *inside = tti_debug_inside(ops);
+    const uint32_t           said = tti_words_said();
 
     if (inside == &tti_native_backend_ops)
         return tti_native_check_env(store);
-    return inside->usable != NULL ? inside->usable() : TUTTI_OK;
+    return inside->usable != NULL ? tti_foreign_status("backend", inside->name, "usable", inside->usable(), said) : TUTTI_OK;
 }
 
 bool tti_backend_is_fixed(const tutti_backend_ops *ops)

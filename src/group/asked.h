@@ -31,13 +31,16 @@ static inline tutti_status tti_asked_run(const tti_route *route, const tutti_cal
     return tti_asked_status(route->ops, "run", route->ops->run(route->backend, call), said);
 }
 
-/** A message that is still under way at the deadline needs no words. */
+/** A wait that ended with st. What is still under way at the deadline needs no words of the backend's; who gives it up, and tells why
+ * by this thread's last error, finds some there, and not those of an older failure. */
+tutti_status tti_asked_waited(const tutti_backend_ops *ops, tutti_status st, uint32_t said);
+
 static inline tutti_status tti_asked_wait(const tutti_backend_ops *ops, tutti_request *request, int64_t deadline_ns)
 {
     const uint32_t     said = tti_words_said();
     const tutti_status st = ops->wait(request, deadline_ns);
 
-    return st == TUTTI_E_TIMEOUT ? st : tti_asked_status(ops, "wait", st, said);
+    return st == TUTTI_OK ? st : tti_asked_waited(ops, st, said);
 }
 
 static inline tutti_status tti_asked_post(const tutti_backend_ops *ops, tutti_backend *backend, const tutti_message *message,
@@ -55,13 +58,12 @@ static inline tutti_status tti_asked_follow(const tutti_backend_ops *ops, tutti_
     return tti_asked_status(ops, "follow", ops->streams->follow(ticket, stream), said);
 }
 
-/** As tti_asked_wait(). */
 static inline tutti_status tti_asked_wait_ticket(const tutti_backend_ops *ops, tutti_ticket *ticket, int64_t deadline_ns)
 {
     const uint32_t     said = tti_words_said();
     const tutti_status st = ops->streams->wait(ticket, deadline_ns);
 
-    return st == TUTTI_E_TIMEOUT ? st : tti_asked_status(ops, "wait", st, said);
+    return st == TUTTI_OK ? st : tti_asked_waited(ops, st, said);
 }
 
 static inline tutti_status tti_asked_alive(const tutti_backend_ops *ops, tutti_backend *backend, int rank)

@@ -165,7 +165,7 @@ static bool is_gone(const meeting *m, int i)
     const tutti_backend_ops *ops = m->group->ops;
 
     if (ops->alive != NULL)
-        return ops->alive(m->group->backend, i) != TUTTI_OK;
+        return tti_asked_alive(ops, m->group->backend, i) != TUTTI_OK;
     return m->requests[i] != NULL && ops->test(m->requests[i]) && await(m, i, TTI_FOREVER) == TUTTI_E_PEER;
 }
 

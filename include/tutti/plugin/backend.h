@@ -12,7 +12,8 @@
  * What an entry gives is looked at, of all backends but the library's own: a failure that the entry has not worded on the
  * calling thread, a status that there is not, and what is not there although the entry has succeeded (a backend, a window, a
  * ticket). The text then names backend and entry, and the call has failed, the latter two with TUTTI_E_BACKEND. What create has
- * put there when it failed is not used.
+ * put there when it failed is not used. A wait that ends with its deadline needs no words; those that it has are told, if the message
+ * is given up.
  *
  * What may be left out, and what becomes of it:
  *

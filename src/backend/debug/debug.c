@@ -128,10 +128,14 @@ static tutti_status debug_run(tutti_backend *backend, const tutti_call *call)
 {
     debug_backend *d = of(backend);
     tutti_status   st = TUTTI_OK;
+    uint32_t       said;
 
     if (!inner_of(d->base.ops)->needs_no_peers) /* else there may be nobody to meet */
         st = tti_meeting_hold(&d->meeting, call);
-    return st == TUTTI_OK ? inner_of(d->base.ops)->run(d->inner, call) : fail_inner(d, st);
+    if (st != TUTTI_OK)
+        return fail_inner(d, st);
+    said = tti_words_said(); /* a look of the meeting that found nothing has been worded, too, and is no reason of a failure here */
+    return tti_foreign_status("backend", inner_of(d->base.ops)->name, "run", inner_of(d->base.ops)->run(d->inner, call), said);
 }
 
 static void debug_abort(tutti_backend *backend)

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/foreign.h"
 #include "base/port.h"
 #include "base/site.h"
 #include "store/store.h"
@@ -167,6 +168,16 @@ static bool find_last(const tti_meeting *m, int rank, told *last_out)
     return found;
 }
 
+/* Whether a member is gone, in words of this call: who tells of it words it anew, and the group layer hears those. */
+static tutti_status ask_alive(const tti_meeting *m, int rank)
+{
+    const uint32_t said = tti_words_said();
+
+    if (m->inner_ops->alive == NULL)
+        return TUTTI_OK;
+    return tti_foreign_status("backend", m->inner_ops->name, "alive", m->inner_ops->alive(m->inner, rank), said);
+}
+
 /* A member will not come, as this thread's last error says. */
 static tutti_status fail_gone(const tti_meeting *m, const tutti_call *call, int rank, tutti_status st)
 {
@@ -201,7 +212,7 @@ static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank
         st = tti_store_look(m->store, key, left_ms > 0 && left_ms < LOOK_MS ? left_ms : LOOK_MS, bytes_out);
         if (st != TUTTI_E_TIMEOUT || left_ms == 0)
             return st;
-        st = m->inner_ops->alive != NULL ? m->inner_ops->alive(m->inner, rank) : TUTTI_OK;
+        st = ask_alive(m, rank);
         if (st != TUTTI_OK)
             return fail_gone(m, call, rank, st);
     }
