@@ -78,6 +78,23 @@ static void ends(const char *command, int code, const char *words)
         assert_int_equal(strncmp(err, "tutti store: ", 13), 0);
 }
 
+/* A command that is to run out of the time that it is given, 0.02 s, and to say words. On a machine that is busy the time may be over
+ * before the server is reached, which is another thing to say: then it has ten times as much, and so on. */
+static void runs_out_of_time(const char *begin, const char *words)
+{
+    static const char *const times[] = { "0.02", "0.2", "2" };
+    char                     command[256];
+    size_t                   i;
+
+    for (i = 0; i < sizeof times / sizeof times[0]; i++) {
+        snprintf(command, sizeof command, "%s --timeout %s", begin, times[i]);
+        if (run(command) == 3 && strncmp(err, "tutti store: ", 13) == 0 && strstr(err, words) != NULL)
+            return;
+    }
+    snprintf(command, sizeof command, "%s --timeout 20", begin);
+    ends(command, 3, words);
+}
+
 /* Start `tutti store serve`; its URL goes into the environment as url. */
 static int start_server(void **state)
 {
@@ -148,7 +165,7 @@ static void queues_and_barriers_work(void **state)
            "tutti store --store $url pop --no-wait q",
            "2\nonetwo");
     ends("tutti store --store $url pop q --no-wait", 4, "queue 'q' is empty");
-    ends("tutti store --store $url pop q --timeout 0.02", 3, "nothing came to queue 'q'");
+    runs_out_of_time("tutti store --store $url pop q", "nothing came to queue 'q'");
     ends("tutti store --store $url barrier b 2 & tutti store --store $url barrier b 2 && wait $!",
          0, NULL);
     ends("tutti store --store $url wait late & tutti store --store $url set late x && wait $!", 0,
@@ -164,7 +181,7 @@ static void several_keys_go_at_once(void **state)
     prints("printf four | tutti store --store $url multi-set d - && tutti store --store $url get d",
            "four");
     prints("tutti store --store $url num-keys", "4\n");
-    ends("tutti store --store $url multi-get a never --timeout 0.02", 3, "'never'");
+    runs_out_of_time("tutti store --store $url multi-get a never", "'never'");
     ends("tutti store --store $url multi-set a b c", 2, "a key without a value: 'c'");
 }
 
@@ -210,7 +227,7 @@ static void files_are_stores_too(void **state)
            "vk\n");
     ends("tutti store --store file://$dir/store push q x", 1, "store 'file' has no queues");
     ends("tutti store --store file:///no/such/dir/x get k", 1, "/no/such/dir/x");
-    ends("tutti store --store file://$dir/store get never --timeout=0.02", 3, "'never'");
+    runs_out_of_time("tutti store --store file://$dir/store get never", "'never'");
 }
 
 static void secrets_are_needed_where_they_are_asked_for(void **state)

@@ -61,7 +61,8 @@ typedef struct tt_setting {
     bool long_sleeps; /* of TT_LONG_MS, unless woken */
     bool kept;        /* who gives his core away has it back after TT_KEPT_MS, as beside a thread that computes */
     int  together_from;   /* as in tti_mesh_config */
-    bool patient_readers; /* who waits for what is said in his host looks at nothing else meanwhile, however long that takes */
+    bool patient_readers; /* who waits for what is said in his host, or was left by a rank, looks at nothing else meanwhile, however
+                           * long that takes */
     const char *given_up_for; /* NULL, or what rank 0 gives up for when it has met the others, before its group is made; what
                                * the group came to is said by each of the others, and there is no body */
 } tt_setting;
