@@ -66,8 +66,9 @@ static tutti_status come_to(tutti_status st)
 
 static tutti_status odd_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
-    static char    not_a_backend;
-    tutti_backend *made;
+    static tutti_backend without_a_table;
+    static char          not_a_backend;
+    tutti_backend       *made;
 
     if (now.create != TUTTI_OK) {
         *backend_out = (tutti_backend *)(void *)&not_a_backend; /* whoever uses it is found by destroy */
@@ -75,9 +76,13 @@ static tutti_status odd_create(const tutti_backend_config *config, tutti_backend
     }
     if (now.gives_nothing)
         return TUTTI_OK;
+    if (now.gives_no_table) {
+        *backend_out = &without_a_table; /* nobody gives it back */
+        return TUTTI_OK;
+    }
     made = calloc(1, sizeof *made);
     assert_non_null(made);
-    made->ops = now.gives_no_table ? NULL : config->ops;
+    made->ops = config->ops;
     *backend_out = made;
     return TUTTI_OK;
 }
