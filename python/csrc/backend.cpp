@@ -48,6 +48,25 @@ void leave_all()
 
 /* ---- joining and leaving ---- */
 
+enum { THROUGH_MS = 5000 };
+
+/* Rank 0 of the world serves PyTorch's store as a rule, and takes it along when it ends, as it may right behind a send: so it is the last one
+ * to leave the making. Nobody is told of a store that does not answer here: the group is made. */
+static void await_others(tutti_store *store, const TuttiBackend::Options &options, int rank, int size)
+{
+    const auto &ranks = options.global_ranks_in_group;
+    const bool  may_serve = ranks.empty() ? rank == 0 : ranks[static_cast<size_t>(rank)] == 0;
+    const char *all = "tutti_torch/all_through";
+    int64_t     n = 0;
+
+    if (size == 1 || tutti_store_add(store, "tutti_torch/through", 1, &n) != TUTTI_OK)
+        return;
+    if (n % size == 0)
+        (void)tutti_store_set(store, all, "", 0);
+    else if (may_serve)
+        (void)tutti_store_wait(store, &all, 1, THROUGH_MS);
+}
+
 TuttiBackend::TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                            c10::intrusive_ptr<Options> options)
     : Backend(rank, size), options_(std::move(options)), own_(std::make_shared<Membership>()),
@@ -64,6 +83,8 @@ TuttiBackend::TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int ran
     opts.enable_reconfigure = options_->enable_reconfigure;
     opts.store_host = options_->store_host.empty() ? nullptr : options_->store_host.c_str();
     st = tutti_create_process_group(&opts, &group);
+    if (st == TUTTI_OK && !opts.enable_reconfigure)
+        await_others(opts.store, *options_, rank, size);
     tutti_store_close(opts.store);
     check(st, "tutti cannot make the group");
     own_->group = group;

@@ -7,7 +7,8 @@
  *         waits holds up every other one, also PyTorch's own. Therefore each call here borrows a clone, which has
  *         a connection of its own, and gives it back: there are as many as there were calls at the same time.
  *         What a call threw may have broken its connection, or left half an answer in it: that clone is dropped, and so are
- *         those that wait for a call, since what breaks one connection to a store rarely spares the others.
+ *         those that wait for a call, since what breaks one connection to a store rarely spares the others. A new one asks first
+ *         whether somebody still listens there: a clone of a TCPStore whose server has ended tries for as long as that store may wait.
  * True    Nothing is thrown through the library, which is C: entries are wrapped in guarded().
  *         free_clones is the only thing that changes; lock guards it.
  * Waits   Nobody can end a wait in a c10d::Store before its time is up, so where the library may want that, a wait is a look
@@ -16,19 +17,29 @@
  *         is over when the store has answered, whatever the deadline says: where the store's host is stopped, or out of
  *         reach without a word, such a call hangs as PyTorch's own do. A get of a key that was there, and is not any more, ends
  *         soon after the deadline; on a store without clone() it has the time that the program gave that store.
+ *         Where the server of a TCPStore ends while it is being cloned, PyTorch tries for as long as that store may wait.
  *         A store without clone() is used as it is, one call at a time: its own lock sees to that. */
 #include "store.h"
 
 #include "errors.h"
 
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <tutti/plugin/store.h>
 
 namespace tutti_torch {
@@ -67,6 +78,45 @@ std::chrono::milliseconds left(int64_t deadline_ns)
     return std::chrono::milliseconds(ms < 1 ? 1 : ms > day_ms ? day_ms : ms);
 }
 
+/* What connecting comes to: 0, or an errno. */
+int connect_errno(const addrinfo &at)
+{
+    const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    pollfd    set{ fd, POLLOUT, 0 };
+    int       err = fd < 0 ? errno : connect(fd, at.ai_addr, at.ai_addrlen) == 0 ? 0 : errno;
+    socklen_t size = sizeof err;
+
+    if (err == EINPROGRESS)
+        err = poll(&set, 1, ANSWER_MS) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) == 0 ? err : ETIMEDOUT;
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+/* Throws if nobody listens any more where the server of a TCPStore was. Of other stores nothing is asked. */
+void ask_for_server(const Handle &root)
+{
+    auto *const  prefix = dynamic_cast<c10d::PrefixStore *>(root.get());
+    const Handle base = prefix != nullptr ? prefix->getUnderlyingNonPrefixStore() : root;
+    const auto  *tcp = dynamic_cast<const c10d::TCPStore *>(base.get());
+    addrinfo     hints{}, *found = nullptr;
+    bool         is_there = false, is_refused = false;
+
+    hints.ai_socktype = SOCK_STREAM;
+    if (tcp == nullptr || getaddrinfo(tcp->getHost().c_str(), std::to_string(tcp->getPort()).c_str(), &hints, &found) != 0)
+        return;
+    for (const addrinfo *at = found; at != nullptr && !is_there; at = at->ai_next) {
+        const int err = connect_errno(*at);
+
+        is_there = err == 0;
+        is_refused = is_refused || err == ECONNREFUSED;
+    }
+    freeaddrinfo(found);
+    if (is_refused && !is_there)
+        throw std::runtime_error("nobody listens at " + tcp->getHost() + ":" + std::to_string(tcp->getPort()) +
+                                 " any more: who served the store has ended");
+}
+
 /* A clone, for the time of one call. */
 class Lease {
 public:
@@ -80,6 +130,7 @@ public:
             return;
         }
         hold.unlock();
+        ask_for_server(from->root);
         try {
             clone = from->root->clone();
         } catch (const std::exception &) {

@@ -3,12 +3,14 @@
 import contextlib
 import socket
 import threading
+import time
 import unittest
 from datetime import timedelta
 
+import torch
 import torch.distributed as dist
 import tutti_torch  # noqa: F401: registers the name
-from ranks import LIMIT_S, open_store, run
+from ranks import LIMIT_S, Dies, open_store, run
 from test_groups import summed
 
 
@@ -47,6 +49,34 @@ class Relay:
 
 
 class Connections(unittest.TestCase):
+    def test_a_store_that_has_gone_is_told_of_at_once(self):
+        def body(rank, size, sock):
+            store = open_store(sock, rank, size)
+            if rank == 0:
+                store.wait(["here"])
+                raise Dies
+            store.set("here", "1")
+            with contextlib.suppress(ConnectionRefusedError, ConnectionResetError):
+                while True:  # until nobody listens
+                    socket.create_connection(("127.0.0.1", store.port)).close()
+            begin = time.monotonic()
+            with self.assertRaises(Exception):
+                dist.init_process_group("tutti", store=store, rank=rank, world_size=size)
+            self.assertLess(time.monotonic() - begin, LIMIT_S / 3)
+        run(body, 2, backend=None, dies=(0,))
+
+    def test_who_serves_leaves_last(self):
+        """Rank 0 is through at once, sends, and ends with its store; the other one still makes its group."""
+        def body(rank, size):
+            if rank == 0:
+                dist.send(torch.ones(1), 1)
+                return
+            t = torch.zeros(1)
+            dist.recv(t, 0)
+            self.assertEqual(t.item(), 1)
+        for _ in range(8):
+            run(body, 2)
+
     def test_one_that_broke_is_not_used_again(self):
         def body(rank, size, sock):
             served = open_store(sock, rank, size)

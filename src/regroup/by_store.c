@@ -130,7 +130,7 @@ static tutti_status look_for_mark(const tti_successor_plan *plan)
 /* Take this rank's place in a number that nobody has used. */
 static tutti_status take_place(const tti_successor_plan *plan, const bool *excluded, tti_join *join, int64_t *number_out)
 {
-    tti_refused *refused = tti_refused_begin(plan->old, excluded, NULL, NULL);
+    tti_refused *refused = tti_refused_begin(plan->old, excluded, plan->deadline_ns, NULL, NULL);
     tutti_status st;
 
     join->stop = tti_refused_flag(refused);
@@ -148,7 +148,7 @@ static tutti_status make(const tti_successor_plan *plan, const bool *excluded, c
 
     if (st != TUTTI_OK)
         return st;
-    refused = tti_refused_begin(plan->old, excluded, stays_away, &here);
+    refused = tti_refused_begin(plan->old, excluded, plan->deadline_ns, stays_away, &here);
     return tti_refused_conclude(refused, tti_successor_make(plan, group_out));
 }
 

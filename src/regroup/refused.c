@@ -15,6 +15,7 @@
  *         `found` is written by the looking thread, once, behind `words`, by release order. The others read `words` behind that.
  * Again   Who has refused, and calls it once more, takes its word back first. Who has read it before has returned, and calls it
  *         again, too: where it does so while the word is still there it reads it once more, LOOK_MS later.
+ * Late    Nobody looks in the last moment before the call's time is up: it comes back in time also from a store that does not answer.
  * Fails   A store that does not answer, or is dead, says nothing against anybody: then they wait, as they did without. So does
  *         who is excluded: its word is not looked at. */
 #include "regroup/refused.h"
@@ -27,6 +28,7 @@
 #include "watch/trouble.h"
 
 #define ANSWER_NS TTI_SECOND
+#define LOOK_NS   (TTI_SECOND / 4) /* for the answer to a look: who has agreed waits for it */
 #define COUNT_KEY "shrink/refusals"
 #define WORD_KEY  "shrink/refused/%d"
 
@@ -38,6 +40,7 @@ struct tti_refused {
     tti_refused_counts *counts;
     void              *context;
     tti_port          *port;
+    int64_t            deadline_ns;
     tti_thread         thread;
     tti_event          changed; /* over */
     _Atomic bool       over;
@@ -90,7 +93,7 @@ static bool is_there(const tti_refused *r, const char *key)
 {
     bool there = false;
 
-    return tti_store_check_until(r->old->store, &key, 1, tti_port_now(r->port) + ANSWER_NS, &there) == TUTTI_OK && there;
+    return tti_store_check_until(r->old->store, &key, 1, tti_port_now(r->port) + LOOK_NS, &there) == TUTTI_OK && there;
 }
 
 /* What rank says, if it refuses. */
@@ -101,7 +104,7 @@ static bool read_word(tti_refused *r, int rank)
     char        key[KEY_MAX];
 
     snprintf(key, sizeof key, WORD_KEY, rank);
-    if (!is_there(r, key) || tti_store_get_until(r->old->store, key, tti_port_now(r->port) + ANSWER_NS, &value) != TUTTI_OK)
+    if (!is_there(r, key) || tti_store_get_until(r->old->store, key, tti_port_now(r->port) + LOOK_NS, &value) != TUTTI_OK)
         return false;
     if (value.size == sizeof word)
         memcpy(&word, value.data, sizeof word);
@@ -114,13 +117,18 @@ static bool read_word(tti_refused *r, int rank)
     return true;
 }
 
+static bool is_over(const tti_refused *r)
+{
+    return atomic_load(&r->over) || (r->deadline_ns != TTI_FOREVER && tti_port_now(r->port) + 2 * LOOK_NS >= r->deadline_ns);
+}
+
 static bool find(tti_refused *r)
 {
     int rank;
 
     if (!is_there(r, COUNT_KEY))
         return false;
-    for (rank = 0; rank < r->old->size && !atomic_load(&r->over); rank++)
+    for (rank = 0; rank < r->old->size && !is_over(r); rank++)
         if (rank != r->old->rank && !r->excluded[rank] && read_word(r, rank) &&
             (r->counts == NULL || r->counts(r->context, rank, r->words)))
             return true;
@@ -143,6 +151,8 @@ static void look(void *arg)
                 tti_event_wait(r->port, &r->changed, seen, next_ns);
             continue;
         }
+        if (is_over(r))
+            break;
         if (find(r)) {
             atomic_store_explicit(&r->found, true, memory_order_release);
             break;
@@ -152,7 +162,7 @@ static void look(void *arg)
     tti_store_heed(NULL);
 }
 
-tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded, tti_refused_counts *counts, void *context)
+tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded, int64_t deadline_ns, tti_refused_counts *counts, void *context)
 {
     tti_refused *r = old->store != NULL ? calloc(1, sizeof *r) : NULL;
 
@@ -160,6 +170,7 @@ tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded, tti_refus
         return NULL;
     r->old = old;
     r->excluded = excluded;
+    r->deadline_ns = deadline_ns;
     r->counts = counts;
     r->context = context;
     r->port = old->runner->port;

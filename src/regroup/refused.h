@@ -18,9 +18,10 @@ void tti_refused_take_back(tutti_group *old);
  * words: what is found then. */
 typedef bool tti_refused_counts(void *context, int rank, const char *words);
 
-/** Look for members that refuse, but for those of excluded[old->size], which is borrowed, from now on. counts NULL: all do, as who waits
+/** Look for members that refuse, but for those of excluded[old->size], which is borrowed, from now on, but not in the last moment before
+ * the deadline. counts NULL: all do, as who waits
  * knows by itself which come too late. NULL: it is not looked for, as there is no memory for that, or no store. */
-tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded, tti_refused_counts *counts, void *context);
+tti_refused *tti_refused_begin(tutti_group *old, const bool *excluded, int64_t deadline_ns, tti_refused_counts *counts, void *context);
 /** Whether one does; then words_out is what it says, until the end. Never waits. */
 bool tti_refused_found(const tti_refused *refused, const char **words_out);
 /** What becomes true when one does; NULL: nothing. */

@@ -496,7 +496,7 @@ static tutti_status hold(council *c)
     tutti_status       st;
 
     if (c->listed != NULL)
-        c->refused = tti_refused_begin(c->old, c->listed, NULL, NULL);
+        c->refused = tti_refused_begin(c->old, c->listed, c->deadline_ns, NULL, NULL);
     while ((task = tti_agreement_now(c->agreement)) <= TTI_AGREE_BUILD) {
         if (task == TTI_AGREE_BUILD)
             build_and_tell(c);
