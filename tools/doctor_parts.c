@@ -19,11 +19,11 @@ typedef struct part {
 } part;
 
 static const part libraries[] = {
-    { "CUDA", "libcuda.so.1", "no plug-in uses it yet" },
-    { "NCCL", "libnccl.so.2", "no plug-in uses it yet" },
-    { "UCX", "libucp.so.0", "no plug-in uses it yet" },
-    { "Open MPI", "libmpi.so.40", "its mpirun starts tutti programs" },
-    { "MPICH", "libmpich.so.12", "its mpiexec starts tutti programs" },
+    { "CUDA", "libcuda.so.1", "buffers on GPUs need it" },
+    { "NCCL", "libnccl.so.2", "what backend \"nccl\" loads" },
+    { "UCX", "libucp.so.0", "what transport \"ucx\" loads" },
+    { "Open MPI", "libmpi.so.40", "what backend \"mpi\" loads; its mpirun starts tutti programs" },
+    { "MPICH", "libmpich.so.12", "what backend \"mpi\" loads; its mpiexec starts tutti programs" },
 };
 static const part commands[] = {
     { "gdb", "gdb", "what tutti_breakpoint() starts" },
@@ -81,7 +81,7 @@ void doctor_parts(report *r)
     char found[FOUND_MAX];
     size_t i;
 
-    report_add(r, NOTE, "GPU", NULL, "%s; buffers on GPUs are not supported yet",
+    report_add(r, NOTE, "GPU", NULL, "%s; buffers on GPUs: docs/cuda.md, docs/nccl.md",
                access("/proc/driver/nvidia/version", R_OK) == 0 ? "there is an NVIDIA driver" : "no driver seen");
     for (i = 0; i < sizeof libraries / sizeof libraries[0]; i++)
         tell(r, &libraries[i], find_library(libraries[i].file, found), found);

@@ -241,6 +241,8 @@ static void test_named(void **state)
     opts.timeout_ms = LONG_MS;
     expect_refused(tutti_join_group(&opts, NULL, &group), "join_group: backend 'fixed' " ANOTHER);
     tutti_store_close(opts.store);
+    opts.store = NULL; /* nobody is looked for: there is nothing to find them by */
+    expect_refused(tutti_join_group(&opts, NULL, &group), "join_group: backend 'fixed' " ANOTHER);
     begin("fixed");
     assert_int_equal(shrink(true, "any", &world), TUTTI_OK);
     assert_int_equal(tutti_get_world_size(world), 1);

@@ -192,12 +192,8 @@ static tutti_status come_in(tti_admission *to, const char *name, const char *bac
     const tti_backing backing = { .text = backend };
     tti_store_will   *will = NULL;
     int64_t           number = 0;
-    tutti_status      st = tti_backing_check_env(&backing, NULL);
+    tutti_status      st = tti_admission_open("join_group", to->join.store, name, to);
 
-    if (st == TUTTI_OK)
-        st = tti_backing_check_members("join_group", &backing, TTI_NAME_ANOTHER);
-    if (st == TUTTI_OK)
-        st = tti_admission_open("join_group", to->join.store, name, to);
     if (st == TUTTI_OK)
         st = ask_the_living(to, &number, &will);
     to->join.generation = to->generation;
@@ -210,6 +206,15 @@ static tutti_status come_in(tti_admission *to, const char *name, const char *bac
         st = tti_admission_found(to, &backing, group_out);
     tti_admission_close(to, st);
     return st;
+}
+
+/* Whether the backend can let anybody in, before anybody is looked for. */
+static tutti_status check_backend(const char *backend)
+{
+    const tti_backing backing = { .text = backend };
+    tutti_status      st = tti_backing_check_env(&backing, NULL);
+
+    return st == TUTTI_OK ? tti_backing_check_members("join_group", &backing, TTI_NAME_ANOTHER) : st;
 }
 
 tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, tutti_group **group_out)
@@ -227,6 +232,8 @@ tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, 
     config.store = known.store;
     config.store_host = known.store_host;
     config.timeout_ms = known.timeout_ms;
+    if (st == TUTTI_OK)
+        st = check_backend(known.backend);
     if (st == TUTTI_OK)
         st = tti_rendezvous(&config, &to.join);
     if (st != TUTTI_OK) {
