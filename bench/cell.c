@@ -9,7 +9,7 @@
 
 const char *const bench_op_names[BENCH_OPS] = {
     "all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all",
-    "gather", "scatter", "barrier", "send_recv", "exchange16", "exchange64", "line", "yield", "empty",
+    "gather", "scatter", "all_gather_v", "gather_v", "scatter_v", "all_to_all_v", "barrier", "send_recv", "exchange16", "exchange64", "line", "yield", "empty",
 };
 const char *const bench_dtype_names[BENCH_DTYPES] = { "f32", "f64", "bf16" };
 const char *const bench_form_names[BENCH_FORMS] = { "plain", "pass", "pass-nt", "staged", "staged-nt",
@@ -37,14 +37,14 @@ bool bench_cell_read(const char *line, bench_cell *cell_out)
     bench_cell c = { .op = BENCH_EMPTY };
     int i_op, i_dtype, i_form, i_memory;
 
-    if (sscanf(line, "%23s %7s %" SCNd64 " %15s %15s %7s %d %" SCNu64 " %15s", op, dtype, &c.bytes, form, mode,
-               buffers, &c.budget_ms, &c.seed, memory) < 8)
+    if (sscanf(line, "%23s %7s %" SCNd64 " %15s %15s %7s %d %" SCNu64 " %15s %d", op, dtype, &c.bytes, form, mode,
+               buffers, &c.budget_ms, &c.seed, memory, &c.products) < 8)
         return false;
     i_op = bench_find_name(bench_op_names, BENCH_OPS, op);
     i_dtype = bench_find_name(bench_dtype_names, BENCH_DTYPES, dtype);
     i_form = bench_find_name(bench_form_names, BENCH_FORMS, form);
     i_memory = bench_find_name(bench_memory_names, BENCH_MEMORIES, memory);
-    if (i_op < 0 || i_dtype < 0 || i_form < 0 || i_memory < 0 || c.bytes < 0 || c.budget_ms < 1)
+    if (i_op < 0 || i_dtype < 0 || i_form < 0 || i_memory < 0 || c.bytes < 0 || c.budget_ms < 1 || c.products < 0)
         return false;
     c.op = (bench_op)i_op;
     c.dtype = (bench_dtype)i_dtype;
@@ -56,10 +56,17 @@ bool bench_cell_read(const char *line, bench_cell *cell_out)
     return true;
 }
 
+/* One for each rank, as long as all others. */
 static bool has_parts(bench_op op)
 {
     return op == BENCH_ALL_GATHER || op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_TO_ALL || op == BENCH_GATHER ||
            op == BENCH_SCATTER;
+}
+
+/* Whose sizes differ by rank; they may be nothing. */
+static bool is_uneven(bench_op op)
+{
+    return op == BENCH_ALL_GATHER_V || op == BENCH_GATHER_V || op == BENCH_SCATTER_V || op == BENCH_ALL_TO_ALL_V;
 }
 
 int bench_messages(bench_op op)
@@ -94,18 +101,56 @@ int64_t bench_tensor_count(const bench_cell *cell, int ranks)
     return elements > 0 ? elements : 1;
 }
 
-size_t bench_in_bytes(const bench_cell *cell, int ranks)
+/* Where part i begins, if it is longer than the one before by the first one's length. */
+static int64_t edge(int64_t elements, int ranks, int i)
 {
-    const size_t whole = (size_t)bench_tensor_count(cell, ranks) * bench_dtype_size(cell->dtype);
-
-    return cell->op == BENCH_ALL_GATHER || cell->op == BENCH_GATHER ? whole / (size_t)ranks : whole;
+    return elements * i * (i + 1) / ((int64_t)ranks * (ranks + 1));
 }
 
-size_t bench_out_bytes(const bench_cell *cell, int ranks)
+int64_t bench_part_begin(const bench_cell *cell, int rank, int ranks, int i)
 {
-    const size_t whole = (size_t)bench_tensor_count(cell, ranks) * bench_dtype_size(cell->dtype);
+    const int64_t whole = bench_tensor_count(cell, ranks);
+    int64_t begin = 0;
+    int q;
 
-    if (!has_parts(cell->op) && bench_messages(cell->op) == 0)
-        return 0;
-    return cell->op == BENCH_REDUCE_SCATTER || cell->op == BENCH_SCATTER ? whole / (size_t)ranks : whole;
+    if (!is_uneven(cell->op))
+        return bench_part_count(cell, ranks) * i;
+    if (cell->op != BENCH_ALL_TO_ALL_V)
+        return edge(whole, ranks, i);
+    for (q = 0; q < i; q++)
+        begin += edge(whole, ranks, (rank + q) % ranks + 1) - edge(whole, ranks, (rank + q) % ranks);
+    return begin;
+}
+
+static size_t part_bytes(const bench_cell *cell, int rank, int ranks)
+{
+    const int64_t count = bench_part_begin(cell, rank, ranks, rank + 1) - bench_part_begin(cell, rank, ranks, rank);
+
+    return (size_t)count * bench_dtype_size(cell->dtype);
+}
+
+static size_t tensor_bytes(const bench_cell *cell, int ranks)
+{
+    return (size_t)bench_tensor_count(cell, ranks) * bench_dtype_size(cell->dtype);
+}
+
+size_t bench_in_bytes(const bench_cell *cell, int rank, int ranks)
+{
+    switch (cell->op) {
+    case BENCH_ALL_GATHER:
+    case BENCH_GATHER:
+    case BENCH_ALL_GATHER_V:
+    case BENCH_GATHER_V: return part_bytes(cell, rank, ranks);
+    default: return tensor_bytes(cell, ranks);
+    }
+}
+
+size_t bench_out_bytes(const bench_cell *cell, int rank, int ranks)
+{
+    switch (cell->op) {
+    case BENCH_REDUCE_SCATTER:
+    case BENCH_SCATTER:
+    case BENCH_SCATTER_V: return part_bytes(cell, rank, ranks);
+    default: return has_parts(cell->op) || is_uneven(cell->op) || bench_messages(cell->op) > 0 ? tensor_bytes(cell, ranks) : 0;
+    }
 }

@@ -5,7 +5,12 @@
  * bytes is the size of the whole tensor: what all_reduce, broadcast, reduce and send_recv move, and the side
  * of all_gather, reduce_scatter, all_to_all, gather and scatter that has a part for each rank. A part has at least one
  * element, so that those are larger than asked for where ranks are more than elements. Of an exchange bytes
- * are those of one message. */
+ * are those of one message.
+ *
+ * In the forms with sizes of their own, whose names end in _v, rank r's part is (r+1) / (1 + 2 + ... + P) of the tensor: the last
+ * rank has P times as much as the first one. With fewer elements than that some have nothing; of a single element all but the last
+ * rank. In all_to_all_v rank r gives that much to the rank d for which the part (r + d) mod P is it: blocks differ, but every rank
+ * gives and takes the whole tensor, and what d gets from r is as long as what r gets from d. */
 #ifndef TUTTI_BENCH_CELL_H
 #define TUTTI_BENCH_CELL_H
 
@@ -24,6 +29,10 @@ typedef enum bench_op {
     BENCH_ALL_TO_ALL,
     BENCH_GATHER,
     BENCH_SCATTER,
+    BENCH_ALL_GATHER_V,
+    BENCH_GATHER_V,
+    BENCH_SCATTER_V,
+    BENCH_ALL_TO_ALL_V,
     BENCH_BARRIER,
     BENCH_SEND_RECV, /* one message from each even rank to the next one */
     BENCH_EXCHANGE_16, /* a batch: 8 messages to the next rank, and 8 from the one before; so the next one */
@@ -61,6 +70,7 @@ typedef struct bench_cell {
     int budget_ms; /* of warming up and of both measures together */
     uint64_t seed;
     bench_memory memory;
+    int products; /* to be computed behind the operation (overlap.h); 0: as many as are found to be right */
 } bench_cell;
 
 extern const char *const bench_op_names[BENCH_OPS];
@@ -73,18 +83,22 @@ int bench_find_name(const char *const *names, int n, const char *name);
 
 size_t bench_dtype_size(bench_dtype dtype);
 
-/** "OP DTYPE BYTES FORM blocking|async warm|cold BUDGET_MS SEED [ordinary|registered]" to a cell. */
+/** "OP DTYPE BYTES FORM blocking|async warm|cold BUDGET_MS SEED [ordinary|registered [PRODUCTS]]" to a cell. */
 bool bench_cell_read(const char *line, bench_cell *cell_out);
 
 /** Messages that a rank sends in an operation, and receives; 0: it is no exchange. */
 int bench_messages(bench_op op);
 
-/** Elements of one rank's part, or of a message, at least one; of all parts where ops have parts, else of the tensor. */
+/** Elements of one rank's part where all have as many, or of a message, at least one; of all parts where ops have parts, else of
+ * the tensor. */
 int64_t bench_part_count(const bench_cell *cell, int ranks);
 int64_t bench_tensor_count(const bench_cell *cell, int ranks);
 
-/** Bytes of a rank's buffers; 0: it has no such buffer, and what is in `in` is overwritten in place. */
-size_t bench_in_bytes(const bench_cell *cell, int ranks);
-size_t bench_out_bytes(const bench_cell *cell, int ranks);
+/** Where the i-th part begins, in elements, in a buffer of rank's that has one for each; of i = ranks the end. */
+int64_t bench_part_begin(const bench_cell *cell, int rank, int ranks, int i);
+
+/** Bytes of a rank's buffers; 0: it has nothing to put in, or no such buffer, and what is in `in` is overwritten in place. */
+size_t bench_in_bytes(const bench_cell *cell, int rank, int ranks);
+size_t bench_out_bytes(const bench_cell *cell, int rank, int ranks);
 
 #endif

@@ -7,8 +7,9 @@
  * How     peers.py starts the ranks with the contender's own launcher. Each connects to the socket that it is
  *         given and says "hello RANK RANKS VERSION". Then it sleeps in a read until a line comes:
  *           cell OP DTYPE BYTES FORM MODE BUFFERS BUDGET_MS SEED MEMORY   all ranks get the same
- *           overlap OP ...                                        the same words: overlap.h instead of measure.h
-         and answers "ok", on rank 0 with the figures; "cannot WHY"; or "failed WHY", after which it is not
+ *           overlap OP ... MEMORY [PRODUCTS]                      the same words: overlap.h instead of measure.h
+ *           products OP ...                                       only how many products that would take
+ *         and answers "ok", on rank 0 with the figures; "cannot WHY"; or "failed WHY", after which it is not
  *         asked again. It leaves when the socket does.
  * True    One process is one thread of the loop, pinned before it joins, so that threads that a library
  *         makes are pinned, too. */
@@ -84,11 +85,40 @@ static bool answer_overlap(const bench_side *side, bench_board *board, const ben
     return true;
 }
 
+static bool answer_products(const bench_side *side, bench_board *board, const bench_cell *cell, FILE *control)
+{
+    int products;
+
+    if (!bench_overlap_products(side, cell, board, &products))
+        return false;
+    fprintf(control, "ok %d\n", products);
+    return true;
+}
+
+typedef bool (*answer_fn)(const bench_side *side, bench_board *board, const bench_cell *cell, FILE *control);
+
+/* What a line's first word asks for, and where the cell begins; NULL: nothing that is known. */
+static answer_fn asked_for(const char *line, const char **cell_out)
+{
+    static const struct {
+        const char *word;
+        answer_fn answer;
+    } asked[] = { { "cell ", answer_cell }, { "overlap ", answer_overlap }, { "products ", answer_products } };
+    size_t i;
+
+    for (i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        if (strncmp(line, asked[i].word, strlen(asked[i].word)) == 0) {
+            *cell_out = line + strlen(asked[i].word);
+            return asked[i].answer;
+        }
+    return NULL;
+}
+
 /* False: this rank is not to be asked again. */
 static bool answer(const bench_side *side, bench_board *board, const char *line, FILE *control)
 {
-    const bool behind = strncmp(line, "overlap ", 8) == 0;
-    const char *why;
+    const char *why, *words = NULL;
+    const answer_fn with = asked_for(line, &words);
     bench_cell cell;
 
     if (side->answer != NULL) {
@@ -97,7 +127,7 @@ static bool answer(const bench_side *side, bench_board *board, const char *line,
         fprintf(control, "failed %s\n", bench_words());
         return false;
     }
-    if ((!behind && strncmp(line, "cell ", 5) != 0) || !bench_cell_read(line + (behind ? 8 : 5), &cell)) {
+    if (with == NULL || !bench_cell_read(words, &cell)) {
         fprintf(control, "failed no such cell\n");
         return false;
     }
@@ -106,7 +136,7 @@ static bool answer(const bench_side *side, bench_board *board, const char *line,
         fprintf(control, "cannot %s\n", why);
         return true;
     }
-    if (!(behind ? answer_overlap : answer_cell)(side, board, &cell, control)) {
+    if (!with(side, board, &cell, control)) {
         fprintf(control, "failed %s\n", bench_words());
         return false;
     }

@@ -6,8 +6,10 @@ The twin of contender.c and measure.c: the same lines on the socket, the same va
 two measures, from a barrier of its own, in a file that the ranks map. Each rank has a line there, which only
 it writes. Calls are torch's, from Python: their times include its way to gloo, some microseconds.
 
-usage: contender_gloo.py SOCKET BOARD INIT_FILE, with RANK and WORLD_SIZE
+usage: contender_gloo.py SOCKET BOARD INIT_FILE [PRODUCT], with RANK and WORLD_SIZE; PRODUCT is product.c as a shared object
 """
+import ctypes
+import itertools
 import mmap
 import os
 import socket
@@ -15,10 +17,11 @@ import sys
 import time
 
 LINE, PLACES, SAMPLES = 128, 32, 8192
-CHAIN_BLOCKS, CHAIN_CALLS_MAX, CALLS_MIN, BLOCK_CALLS = 12, 100000, 3, 16
+CHAIN_BLOCKS, CHAIN_CALLS_MAX, CALLS_MIN, BLOCK_CALLS, WARM_CALLS = 12, 100000, 3, 16, 5
 COLD_BYTES, COLD_BUFFERS_MAX = 512 << 20, 1024
 GIVE_UP_NS = 120_000_000_000
 PARTS = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+UNEVEN = ("all_gather_v", "gather_v", "scatter_v", "all_to_all_v")  # of which PyTorch has the last
 
 rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 allowed = sorted(os.sched_getaffinity(0))
@@ -68,7 +71,8 @@ def quantile(values, q):
 
 class Cell:
     def __init__(self, line):
-        self.verb, self.op, dtype, size, self.form, mode, buffers, budget_ms, seed, self.memory = line.split()
+        self.verb, self.op, dtype, size, self.form, mode, buffers, budget_ms, seed, self.memory, *products = line.split()
+        self.products = int(products[0]) if products else 0
         self.dtype = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}[dtype]
         self.asynchronous, self.cold = mode == "async", buffers == "cold"
         self.budget, self.seed = int(budget_ms) * 1_000_000, int(seed)
@@ -77,7 +81,15 @@ class Cell:
         self.part = max(1, elements // ranks)
         self.count = 0 if self.op == "barrier" else self.part * ranks if self.op in PARTS else max(1, elements)
         self.n_in = self.part if self.op in ("all_gather", "gather") else self.count
-        self.n_out = 0 if self.op not in PARTS else self.part if self.op in ("reduce_scatter", "scatter") else self.count
+        begins = self.begins(rank) if self.op == "all_to_all_v" else []
+        self.splits = [b - a for a, b in zip(begins, begins[1:])]  # of what it gives, and of what it takes
+        self.n_out = 0 if self.op not in PARTS + UNEVEN else self.part if self.op in ("reduce_scatter", "scatter") else self.count
+
+    def begins(self, of_rank):
+        """Where blocks begin in what a rank gives, and gets, in all_to_all_v: cell.c has the same."""
+        edges = [self.count * i * (i + 1) // (ranks * (ranks + 1)) for i in range(ranks + 1)]
+        sizes = [b - a for a, b in zip(edges, edges[1:])]
+        return list(itertools.accumulate((sizes[(of_rank + i) % ranks] for i in range(ranks)), initial=0))
 
     def values(self, of_rank, index):
         """Contents of a rank's input: values.c has the same."""
@@ -103,9 +115,17 @@ class Cell:
             return self.values(root, rank * self.part + i)
         if self.op in ("all_gather", "gather"):
             return self.values(part, i - part * self.part)
+        if self.op == "all_to_all_v":
+            return self.of_blocks(i)
         if self.op == "all_to_all":
             return self.values(part, rank * self.part + i - part * self.part)
         return self.values(rank - rank % 2, i)
+
+    def of_blocks(self, i):
+        mine = torch.tensor(self.begins(rank), dtype=i.dtype)
+        giver = torch.bucketize(i, mine[1:], right=True).to(i.dtype)  # blocks may be empty: whose end is beyond i
+        there = torch.tensor([self.begins(q)[rank] for q in range(ranks)], dtype=i.dtype)
+        return self.values(giver, there[giver] + i - mine[giver])
 
     def fill(self, tensor):
         for i in pieces(len(tensor)):
@@ -139,6 +159,8 @@ def call(cell, given, taken, parts, root):
         work = dist.reduce_scatter_tensor(taken, given, async_op=later)
     elif op == "all_to_all":
         work = dist.all_to_all_single(taken, given, async_op=later)
+    elif op == "all_to_all_v":
+        work = dist.all_to_all_single(taken, given, cell.splits, cell.splits, async_op=later)
     elif op == "gather":
         work = dist.gather(given, parts if rank == root else None, root, async_op=later)
     elif op == "scatter":
@@ -235,7 +257,7 @@ class Run:
 
 def measure(cell, board):
     run = Run(cell, board)
-    if cell.n_in:
+    if cell.count:
         for root in sorted({0, ranks - 1}):
             run.check(root)
     for tensor in run.given + run.taken:
@@ -252,9 +274,8 @@ def measure(cell, board):
 
 
 def overlap(cell, board):
-    """The twin of overlap.c, with torch's product."""
-    run, a, b = Run(cell, board), torch.rand(256, 256), torch.rand(256, 256)
-    c = torch.empty(256, 256)
+    """The twin of overlap.c, with the same product; ctypes lets go of the interpreter meanwhile."""
+    run, computing_code = Run(cell, board), ctypes.CDLL(sys.argv[4])
     run.check(0)
     run.given[0].zero_()
 
@@ -263,18 +284,16 @@ def overlap(cell, board):
         begun = time.monotonic_ns()
         work = dist.all_reduce(run.given[0], async_op=True) if operation else None
         computing = time.monotonic_ns()
-        for _ in range(products):
-            torch.mm(a, b, out=c)
+        computing_code.bench_product(products)
         computed = time.monotonic_ns()
         if work is not None:
             work.wait()
         ended = time.monotonic_ns()
         return max(board.all_words(ended - begun)), max(board.all_words(computed - computing))
 
-    products = 1
-    for _ in range(3):  # one product says little: as many as were found are taken together, and counted again
-        alone, took = once(True, 0)[0], max(1, once(False, products)[0])
-        products = max(1, (3 * alone * products + took) // (2 * took))
+    products = cell.products if cell.verb == "overlap" and cell.products else choose_products(once)
+    if cell.verb == "products":
+        return f"ok {products}"
     rounds, more, end = [], True, time.monotonic_ns() + cell.budget
     while more or len(rounds) < 3:
         rounds.append((once(True, 0)[0], once(False, products)[0], *once(True, products)))
@@ -288,13 +307,26 @@ def overlap(cell, board):
             f"{1 - cost / alone:.4f} {slowed:.4f}")
 
 
+def choose_products(once):
+    """How many take half as long again as the operation, by the medians of all that was measured."""
+    products, alone, each = 1, [], []
+    for _ in range(WARM_CALLS):  # one product says little: as many as were found are taken together, and counted again
+        alone.append(once(True, 0)[0])
+        each.append(max(1, once(False, products)[0] // products))
+        operation, product = sorted(alone)[len(alone) // 2], sorted(each)[len(each) // 2]
+        products = max(1, (3 * operation + product) // (2 * product))
+    return products
+
+
 def answer(line, board):
     """(what to say, whether to go on)"""
     cell = Cell(line)
     if cell.form != "plain" or cell.memory != "ordinary":
         return "cannot for limits and for tutti only", True
+    if cell.op in UNEVEN and not cell.splits:
+        return "cannot: parts of one size only", True
     try:
-        return (overlap if cell.verb == "overlap" else measure)(cell, board), True
+        return (overlap if cell.verb in ("overlap", "products") else measure)(cell, board), True
     except Exception as failure:
         words = " ".join(str(failure).split())[:300]
         refused = isinstance(failure, NotImplementedError) or "not support" in words

@@ -192,6 +192,67 @@ static bool scatter(const bench_call *c)
     return awaited(MPI_Iscatter(c->in, n, t, c->out, n, t, c->root, MPI_COMM_WORLD, &q), &q);
 }
 
+/* Sizes that differ by rank, as MPI has them. */
+typedef struct uneven {
+    int counts[BENCH_RANKS_MAX], begins[BENCH_RANKS_MAX];
+} uneven;
+
+static uneven uneven_of(const bench_call *c)
+{
+    uneven u;
+    int i;
+
+    for (i = 0; i < c->ranks; i++) {
+        u.begins[i] = (int)c->begins[i];
+        u.counts[i] = (int)(c->begins[i + 1] - c->begins[i]);
+    }
+    return u;
+}
+
+static bool all_gather_v(const bench_call *c)
+{
+    const uneven u = uneven_of(c);
+    MPI_Datatype t = type_of(c);
+    MPI_Request q;
+
+    if (!c->cell->async)
+        return ok(MPI_Allgatherv(c->in, (int)c->part, t, c->out, u.counts, u.begins, t, MPI_COMM_WORLD));
+    return awaited(MPI_Iallgatherv(c->in, (int)c->part, t, c->out, u.counts, u.begins, t, MPI_COMM_WORLD, &q), &q);
+}
+
+static bool gather_v(const bench_call *c)
+{
+    const uneven u = uneven_of(c);
+    MPI_Datatype t = type_of(c);
+    MPI_Request q;
+
+    if (!c->cell->async)
+        return ok(MPI_Gatherv(c->in, (int)c->part, t, c->out, u.counts, u.begins, t, c->root, MPI_COMM_WORLD));
+    return awaited(MPI_Igatherv(c->in, (int)c->part, t, c->out, u.counts, u.begins, t, c->root, MPI_COMM_WORLD, &q), &q);
+}
+
+static bool scatter_v(const bench_call *c)
+{
+    const uneven u = uneven_of(c);
+    MPI_Datatype t = type_of(c);
+    MPI_Request q;
+
+    if (!c->cell->async)
+        return ok(MPI_Scatterv(c->in, u.counts, u.begins, t, c->out, (int)c->part, t, c->root, MPI_COMM_WORLD));
+    return awaited(MPI_Iscatterv(c->in, u.counts, u.begins, t, c->out, (int)c->part, t, c->root, MPI_COMM_WORLD, &q), &q);
+}
+
+static bool all_to_all_v(const bench_call *c)
+{
+    const uneven u = uneven_of(c); /* of what it gives, and of what it takes */
+    MPI_Datatype t = type_of(c);
+    MPI_Request q;
+
+    if (!c->cell->async)
+        return ok(MPI_Alltoallv(c->in, u.counts, u.begins, t, c->out, u.counts, u.begins, t, MPI_COMM_WORLD));
+    return awaited(MPI_Ialltoallv(c->in, u.counts, u.begins, t, c->out, u.counts, u.begins, t, MPI_COMM_WORLD, &q), &q);
+}
+
 static bool barrier(const bench_call *c)
 {
     MPI_Request q;
@@ -242,6 +303,8 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
         [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
         [BENCH_GATHER] = gather,                 [BENCH_SCATTER] = scatter,
+        [BENCH_ALL_GATHER_V] = all_gather_v,     [BENCH_GATHER_V] = gather_v,
+        [BENCH_SCATTER_V] = scatter_v,           [BENCH_ALL_TO_ALL_V] = all_to_all_v,
         [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
         [BENCH_EXCHANGE_16] = exchange,          [BENCH_EXCHANGE_64] = exchange,
     };

@@ -153,18 +153,35 @@ static bool reduce(const bench_call *c)
     return true;
 }
 
+/* Where the part of a rank begins, and its length, in bytes, in a buffer that has one for each. */
+static size_t begin_of(const bench_call *c, int rank)
+{
+    return (size_t)c->begins[rank] * sizeof(float);
+}
+
+static size_t part_of(const bench_call *c, int rank)
+{
+    return begin_of(c, rank + 1) - begin_of(c, rank);
+}
+
+/* Parts may be empty, and have no buffer then. */
+static void copy(char *to, const char *from, size_t bytes)
+{
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+}
+
 static bool all_gather(const bench_call *c)
 {
-    const size_t bytes = (size_t)c->part * sizeof(float);
     char *out = c->out;
     int i;
 
     for (i = 0; i < c->ranks; i++)
         if (i != c->rank) {
-            bench_peers_send(i, c->in, bytes);
-            bench_peers_receive(i, out + (size_t)i * bytes, bytes);
+            bench_peers_send(i, c->in, part_of(c, c->rank));
+            bench_peers_receive(i, out + begin_of(c, i), part_of(c, i));
         }
-    memcpy(out + (size_t)c->rank * bytes, c->in, bytes);
+    copy(out + begin_of(c, c->rank), c->in, part_of(c, c->rank));
     return bench_peers_move(spins);
 }
 
@@ -190,51 +207,48 @@ static bool reduce_scatter(const bench_call *c)
 
 static bool all_to_all(const bench_call *c)
 {
-    const size_t bytes = (size_t)c->part * sizeof(float);
     const char *in = c->in;
     char *out = c->out;
     int i;
 
     for (i = 0; i < c->ranks; i++)
         if (i != c->rank) {
-            bench_peers_send(i, in + (size_t)i * bytes, bytes);
-            bench_peers_receive(i, out + (size_t)i * bytes, bytes);
+            bench_peers_send(i, in + begin_of(c, i), part_of(c, i));
+            bench_peers_receive(i, out + begin_of(c, i), part_of(c, i));
         }
-    memcpy(out + (size_t)c->rank * bytes, in + (size_t)c->rank * bytes, bytes);
+    copy(out + begin_of(c, c->rank), in + begin_of(c, c->rank), part_of(c, c->rank));
     return bench_peers_move(spins);
 }
 
 static bool gather(const bench_call *c)
 {
-    const size_t bytes = (size_t)c->part * sizeof(float);
     char *out = c->out;
     int i;
 
     if (c->rank != c->root) {
-        bench_peers_send(c->root, c->in, bytes);
+        bench_peers_send(c->root, c->in, part_of(c, c->rank));
         return bench_peers_move(spins);
     }
     for (i = 0; i < c->ranks; i++)
         if (i != c->rank)
-            bench_peers_receive(i, out + (size_t)i * bytes, bytes);
-    memcpy(out + (size_t)c->rank * bytes, c->in, bytes);
+            bench_peers_receive(i, out + begin_of(c, i), part_of(c, i));
+    copy(out + begin_of(c, c->rank), c->in, part_of(c, c->rank));
     return bench_peers_move(spins);
 }
 
 static bool scatter(const bench_call *c)
 {
-    const size_t bytes = (size_t)c->part * sizeof(float);
     const char *in = c->in;
     int i;
 
     if (c->rank != c->root) {
-        bench_peers_receive(c->root, c->out, bytes);
+        bench_peers_receive(c->root, c->out, part_of(c, c->rank));
         return bench_peers_move(spins);
     }
     for (i = 0; i < c->ranks; i++)
         if (i != c->rank)
-            bench_peers_send(i, in + (size_t)i * bytes, bytes);
-    memcpy(c->out, in + (size_t)c->rank * bytes, bytes);
+            bench_peers_send(i, in + begin_of(c, i), part_of(c, i));
+    copy(c->out, in + begin_of(c, c->rank), part_of(c, c->rank));
     return bench_peers_move(spins);
 }
 
@@ -268,6 +282,8 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_ALL_REDUCE] = all_reduce, [BENCH_BROADCAST] = broadcast, [BENCH_REDUCE] = reduce,
         [BENCH_ALL_GATHER] = all_gather, [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
         [BENCH_SEND_RECV] = send_recv,   [BENCH_BARRIER] = barrier, [BENCH_GATHER] = gather, [BENCH_SCATTER] = scatter,
+        [BENCH_ALL_GATHER_V] = all_gather, [BENCH_GATHER_V] = gather, [BENCH_SCATTER_V] = scatter,
+        [BENCH_ALL_TO_ALL_V] = all_to_all,
     };
 
     return ops[cell->op];

@@ -15,6 +15,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 START_S, LEAVE_S = 90, 10
 TOO_LONG = "no answer within"
+PRODUCT = "bench_product.so"  # what is computed behind operations, for who is called from Python
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -70,7 +71,7 @@ class Crew:
         if self.name == "gloo":
             init = pathlib.Path(place[1] + ".init")
             init.unlink(missing_ok=True)
-            return [str(s.torch), "-B", str(HERE / "contender_gloo.py"), *place, str(init)], False
+            return [str(s.torch), "-B", str(HERE / "contender_gloo.py"), *place, str(init), str(s.bin / PRODUCT)], False
         return mine, False
 
     @staticmethod

@@ -11,7 +11,8 @@ import collections
 import rows
 
 KIB, MIB = 1 << 10, 1 << 20
-OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send_recv", "barrier")
+OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "all_gather_v",
+       "gather_v", "scatter_v", "all_to_all_v", "send_recv", "barrier")
 REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 THIN = ("all_gather", "all_to_all")  # whoever copies once is there: above 1 MiB a tie is the goal
 WON_BY, WON_SHARE = 1.3, 0.8

@@ -35,6 +35,7 @@ typedef struct run {
     char *in, *out;
     int buffers;
     bench_call call;
+    int64_t begins[BENCH_RANKS_MAX + 1];
     uint64_t each_ns; /* one call, as warming up found it */
 } run;
 
@@ -139,7 +140,8 @@ static bool one_result(run *r, int root)
     int64_t at = -1;
 
     r->call.root = root;
-    bench_fill(r->call.in, in_count, r->cell, r->board->rank);
+    if (in_count > 0)
+        bench_fill(r->call.in, in_count, r->cell, r->board->rank);
     if (r->out != NULL)
         memset(r->call.out, 0xff, r->out_bytes);
     if (!bench_board_barrier(r->board))
@@ -162,7 +164,7 @@ static bool one_result(run *r, int root)
 
 static bool results_are_right(run *r)
 {
-    if (r->in_bytes == 0)
+    if (r->call.count == 0)
         return true;
     if (!one_result(r, 0))
         return false;
@@ -333,6 +335,20 @@ static bool back_to_back(run *r, uint64_t budget_ns, bench_figures *f)
     return true;
 }
 
+static void take_sizes(run *r)
+{
+    const int rank = r->board->rank, ranks = r->board->ranks;
+    int i;
+
+    r->in_bytes = bench_in_bytes(r->cell, rank, ranks);
+    r->out_bytes = bench_out_bytes(r->cell, rank, ranks);
+    for (i = 0; i <= ranks; i++)
+        r->begins[i] = bench_part_begin(r->cell, rank, ranks, i);
+    r->call = (bench_call){ .cell = r->cell, .rank = rank, .ranks = ranks, .begins = r->begins };
+    r->call.count = bench_tensor_count(r->cell, ranks);
+    r->call.part = r->begins[rank + 1] - r->begins[rank];
+}
+
 bool bench_measure(const bench_side *side, const bench_cell *cell, bench_board *board,
                    bench_figures *figures_out)
 {
@@ -343,11 +359,7 @@ bool bench_measure(const bench_side *side, const bench_cell *cell, bench_board *
 
     if (cell->dtype == BENCH_BF16 && board->ranks > BF16_RANKS_MAX)
         return bench_fail("bf16 does not hold the sums of %d ranks", board->ranks);
-    r.in_bytes = bench_in_bytes(cell, board->ranks);
-    r.out_bytes = bench_out_bytes(cell, board->ranks);
-    r.call = (bench_call){ .cell = cell, .rank = board->rank, .ranks = board->ranks };
-    r.call.count = bench_tensor_count(cell, board->ranks);
-    r.call.part = bench_part_count(cell, board->ranks);
+    take_sizes(&r);
     ok = take_buffers(&r) && results_are_right(&r) && clear(&r) && warm_up(&r, budget / 4) &&
          synchronised(&r, budget * 9 / 20, &f) && back_to_back(&r, budget * 3 / 10, &f);
     give_buffers(&r);

@@ -49,6 +49,10 @@ static void lines_become_cells(void **state)
     assert_int_equal(c.memory, BENCH_ORDINARY);
     assert_true(bench_cell_read("reduce f32 4096 plain blocking warm 250 7 registered\n", &c));
     assert_int_equal(c.memory, BENCH_REGISTERED);
+    assert_int_equal(c.products, 0);
+    assert_true(bench_cell_read("all_reduce f32 4096 plain async warm 250 7 ordinary 12\n", &c));
+    assert_int_equal(c.products, 12);
+    assert_false(bench_cell_read("all_reduce f32 4096 plain async warm 250 7 ordinary -1\n", &c));
     assert_false(bench_cell_read("reduce f32 4096 plain blocking warm 250 7 borrowed\n", &c));
     assert_false(bench_cell_read("all_gather bf16 4096 pass-nt async cold 250", &c));
     assert_false(bench_cell_read("all_gathers bf16 4096 plain async cold 250 7", &c));
@@ -63,17 +67,46 @@ static void parts_have_an_element_at_least(void **state)
     (void)state;
     assert_int_equal(bench_part_count(&c, 8), 1);
     assert_int_equal(bench_tensor_count(&c, 8), 8);
-    assert_int_equal(bench_in_bytes(&c, 8), 4);
-    assert_int_equal(bench_out_bytes(&c, 8), 32);
+    assert_int_equal(bench_in_bytes(&c, 0, 8), 4);
+    assert_int_equal(bench_out_bytes(&c, 0, 8), 32);
     c.bytes = 1000;
     c.op = BENCH_REDUCE_SCATTER;
-    assert_int_equal(bench_in_bytes(&c, 3), 996); /* 83 elements for each of three */
-    assert_int_equal(bench_out_bytes(&c, 3), 332);
+    assert_int_equal(bench_in_bytes(&c, 0, 3), 996); /* 83 elements for each of three */
+    assert_int_equal(bench_out_bytes(&c, 0, 3), 332);
     c.op = BENCH_ALL_REDUCE;
-    assert_int_equal(bench_in_bytes(&c, 3), 1000);
-    assert_int_equal(bench_out_bytes(&c, 3), 0);
+    assert_int_equal(bench_in_bytes(&c, 0, 3), 1000);
+    assert_int_equal(bench_out_bytes(&c, 0, 3), 0);
     c.op = BENCH_BARRIER;
-    assert_int_equal(bench_in_bytes(&c, 3), 0);
+    assert_int_equal(bench_in_bytes(&c, 0, 3), 0);
+}
+
+static void parts_may_differ_by_rank(void **state)
+{
+    static const int64_t edges[] = { 0, 10, 30, 60 }, of_rank_1[] = { 0, 20, 50, 60 };
+    bench_cell c = { .op = BENCH_GATHER_V, .dtype = BENCH_F32, .bytes = 240 };
+    int rank, i;
+
+    (void)state;
+    for (i = 0; i <= 3; i++)
+        assert_int_equal(bench_part_begin(&c, 1, 3, i), edges[i]);
+    assert_int_equal(bench_in_bytes(&c, 2, 3), 120);
+    assert_int_equal(bench_out_bytes(&c, 2, 3), 240);
+    c.op = BENCH_SCATTER_V;
+    assert_int_equal(bench_in_bytes(&c, 2, 3), 240);
+    assert_int_equal(bench_out_bytes(&c, 2, 3), 120);
+    c.op = BENCH_ALL_TO_ALL_V; /* rank 1 gives the second part, the third and the first */
+    for (i = 0; i <= 3; i++)
+        assert_int_equal(bench_part_begin(&c, 1, 3, i), of_rank_1[i]);
+    c.bytes = 4;
+    assert_int_equal(bench_tensor_count(&c, 3), 1);
+    c.op = BENCH_ALL_GATHER_V;
+    for (rank = 0; rank < 3; rank++)
+        assert_int_equal(bench_in_bytes(&c, rank, 3), rank == 2 ? 4 : 0);
+}
+
+static bool is_gathered(bench_op op)
+{
+    return op == BENCH_ALL_GATHER || op == BENCH_GATHER || op == BENCH_ALL_GATHER_V || op == BENCH_GATHER_V;
 }
 
 /* Every rank's result is put together from the inputs by the definition, and must pass; then not any more. */
@@ -82,8 +115,7 @@ static void check_op(bench_op op, bench_dtype dtype)
     enum { RANKS = 3, ROOT = 2 };
     const bench_cell c = { .op = op, .dtype = dtype, .bytes = 240, .seed = 5 };
     const size_t size = bench_dtype_size(dtype);
-    const int64_t part = bench_part_count(&c, RANKS);
-    const int has_it = op == BENCH_GATHER ? ROOT : 1;
+    const int has_it = op == BENCH_GATHER || op == BENCH_GATHER_V ? ROOT : 1;
     char in[RANKS][480] = { { 0 } }, out[480] = { 0 };
     int q;
 
@@ -91,12 +123,15 @@ static void check_op(bench_op op, bench_dtype dtype)
         bench_fill(in[q], bench_tensor_count(&c, RANKS), &c, q);
     if (op == BENCH_BROADCAST)
         memcpy(out, in[ROOT], 240);
-    else if (op == BENCH_SCATTER)
-        memcpy(out, in[ROOT] + (size_t)part * size, (size_t)part * size);
+    else if (op == BENCH_SCATTER || op == BENCH_SCATTER_V)
+        memcpy(out, in[ROOT] + (size_t)bench_part_begin(&c, has_it, RANKS, has_it) * size, bench_out_bytes(&c, has_it, RANKS));
     else
-        for (q = 0; q < RANKS; q++)
-            memcpy(out + (size_t)(q * part) * size,
-                   op == BENCH_ALL_GATHER || op == BENCH_GATHER ? in[q] : in[q] + (size_t)part * size, (size_t)part * size);
+        for (q = 0; q < RANKS; q++) {
+            const int64_t to = bench_part_begin(&c, has_it, RANKS, q), n = bench_part_begin(&c, has_it, RANKS, q + 1) - to;
+            const int64_t from = is_gathered(op) ? 0 : bench_part_begin(&c, q, RANKS, has_it);
+
+            memcpy(out + (size_t)to * size, in[q] + (size_t)from * size, (size_t)n * size);
+        }
     assert_int_equal(bench_first_wrong(out, &c, has_it, RANKS, ROOT), -1);
     out[5 * size] ^= 1;
     assert_int_equal(bench_first_wrong(out, &c, has_it, RANKS, ROOT), 5);
@@ -113,6 +148,10 @@ static void moved_results_are_recognised(void **state)
         check_op(BENCH_ALL_TO_ALL, (bench_dtype)dtype);
         check_op(BENCH_GATHER, (bench_dtype)dtype);
         check_op(BENCH_SCATTER, (bench_dtype)dtype);
+        check_op(BENCH_ALL_GATHER_V, (bench_dtype)dtype);
+        check_op(BENCH_GATHER_V, (bench_dtype)dtype);
+        check_op(BENCH_SCATTER_V, (bench_dtype)dtype);
+        check_op(BENCH_ALL_TO_ALL_V, (bench_dtype)dtype);
     }
 }
 
@@ -260,9 +299,10 @@ static bool finishes_wrong(const bench_call *c)
     return spoils(c);
 }
 
-static bool overlap(bench_side side, bench_op op, bench_overlapped *out)
+/* products 0: those that it finds; out NULL: only how many it finds. */
+static bool overlap(bench_side side, bench_op op, int products, bench_overlapped *out, int *found)
 {
-    const bench_cell cell = { .op = op, .bytes = 64, .budget_ms = 5 };
+    const bench_cell cell = { .op = op, .bytes = 64, .budget_ms = 5, .products = products };
     char path[] = "/tmp/tutti-measure-XXXXXX";
     bench_board board;
     const int fd = mkstemp(path);
@@ -272,7 +312,7 @@ static bool overlap(bench_side side, bench_op op, bench_overlapped *out)
     close(fd);
     assert_true(bench_board_open(&board, path, 0, 1));
     unlink(path);
-    ok = bench_overlap(&side, &cell, &board, out);
+    ok = out != NULL ? bench_overlap(&side, &cell, &board, out) : bench_overlap_products(&side, &cell, &board, found);
     bench_board_close(&board);
     return ok;
 }
@@ -286,18 +326,36 @@ static void something_is_computed_behind_an_operation(void **state)
 
     (void)state;
     n_begun = n_finished = 0;
-    assert_true(overlap(side, BENCH_ALL_REDUCE, &o));
+    assert_true(overlap(side, BENCH_ALL_REDUCE, 0, &o, NULL));
     assert_true(o.rounds >= 3 && o.products >= 1);
     assert_int_equal(n_begun, 1 + 5 + 2 * o.rounds); /* the check, choosing how many products, alone and both */
     assert_int_equal(o.bytes, 64);
     assert_true(o.product > 0 && o.beside > 0 && o.both >= o.beside);
     o.rounds = -1;
-    assert_false(overlap(wrong, BENCH_ALL_REDUCE, &o));
+    assert_false(overlap(wrong, BENCH_ALL_REDUCE, 0, &o, NULL));
     assert_non_null(strstr(bench_words(), "wrong result"));
-    assert_false(overlap(none, BENCH_ALL_REDUCE, &o));
+    assert_false(overlap(none, BENCH_ALL_REDUCE, 0, &o, NULL));
     assert_string_equal(bench_words(), "nothing can be computed behind all_reduce of test");
-    assert_false(overlap(side, BENCH_BROADCAST, &o));
+    assert_false(overlap(side, BENCH_BROADCAST, 0, &o, NULL));
     assert_int_equal(o.rounds, -1);
+}
+
+static void as_much_is_computed_as_is_asked_for(void **state)
+{
+    const bench_side side = { .name = "test", .begin = begins, .finish = finishes };
+    bench_overlapped o = { .rounds = 0 };
+    int products = 0;
+
+    (void)state;
+    n_begun = n_finished = 0;
+    assert_true(overlap(side, BENCH_ALL_REDUCE, 3, &o, NULL));
+    assert_int_equal(o.products, 3);
+    assert_int_equal(n_begun, 1 + 2 * o.rounds); /* nothing was chosen */
+    n_begun = n_finished = 0;
+    assert_true(overlap(side, BENCH_ALL_REDUCE, 3, NULL, &products));
+    assert_int_equal(n_begun, 1 + 5); /* whatever the cell says */
+    assert_true(products >= 1);
+    assert_false(overlap(side, BENCH_BROADCAST, 0, NULL, &products));
 }
 
 static void products_are_right(void **state)
@@ -313,11 +371,13 @@ int main(void)
         cmocka_unit_test(quantiles_lie_between_their_neighbours),
         cmocka_unit_test(lines_become_cells),
         cmocka_unit_test(parts_have_an_element_at_least),
+        cmocka_unit_test(parts_may_differ_by_rank),
         cmocka_unit_test(moved_results_are_recognised),
         cmocka_unit_test(sums_are_recognised),
         cmocka_unit_test(calls_are_counted),
         cmocka_unit_test(cold_calls_go_through_buffers),
         cmocka_unit_test(wrong_results_are_not_timed),
+        cmocka_unit_test(as_much_is_computed_as_is_asked_for),
         cmocka_unit_test(products_are_right),
         cmocka_unit_test(something_is_computed_behind_an_operation),
     };

@@ -7,6 +7,8 @@ How     As peers.py, whose rounds, rows and crews these are; but a place is a ne
         label is the network's name, so that nothing is ever compared across networks.
         Beside each small cell, and once in a round for what the link carries, a program that has nothing but sockets does
         the same with one rank on each host: contender "limit", form "bare". iperf3 says, too, what the link carries.
+        "limit-each", if asked for, is that program with as many processes on a host as it has ranks, each of which sends to all
+        others: what a tiny cell takes where processes take turns on the cores, without an algorithm.
 True    What limits a tiny cell is the delay, what limits a large one the rate. In between the shaper lets a burst through as fast
         as the machine can: cells whose bytes fit into it show nothing of the rate (net_report.py: "latency only").
 Fails   As peers.py. Without namespaces, or TBF, or the relay where it is needed, a network is left out, with a row that says so.
@@ -27,11 +29,12 @@ import net_report
 import peers
 import rounds
 import rows
-from crew import HERE, Crew, torch_python
+from crew import HERE, PRODUCT, Crew, torch_python
 from rounds import say
 
 CORE_SHAPES, FULL_SHAPES = "2x1,4x1,2x2", "2x1,4x1,8x1,2x2,2x4,4x2"
 OPS = peers.OPS + ("gather", "scatter", "barrier")
+MORE_OPS = ("all_gather_v", "gather_v", "scatter_v", "all_to_all_v", "exchange16", "exchange64")  # when they are asked for
 CORE = (4, 8 << 10, 512 << 10, 4 << 20, 16 << 20, 64 << 20)
 FULL = tuple(4 << (2 * i) for i in range(13))  # 4 B .. 64 MiB
 CONTENDERS = ("tutti", "openmpi", "gloo", "limit")
@@ -63,8 +66,10 @@ class NetCrew(Crew):
             return
         if self.name == "gloo":
             (self.settings.scratch / "gloo").unlink(missing_ok=True)
+        local = self.ranks // self.link.hosts
+        for _ in range(local - 1):
+            next(NetCrew.ports)  # limits have one for each process of a host
         for rank in range(self.ranks):
-            local = self.ranks // self.link.hosts
             env = self.environment(RANK=str(rank), WORLD_SIZE=str(self.ranks), LOCAL_RANK=str(rank % local),
                                    LOCAL_WORLD_SIZE=str(local), **self.variables(place, port))
             self.spawn(self.network.command(self.host_of(rank), *self.program(place)), env, log)
@@ -72,8 +77,9 @@ class NetCrew(Crew):
     def variables(self, place, port):
         if self.name == "gloo":
             return {"GLOO_SOCKET_IFNAME": links.DEVICE}
-        if self.name == "limit":
-            return {"BENCH_ADDRESSES": ",".join(f"{links.address(h)}:{port}" for h in range(self.link.hosts))}
+        if self.name in rows.LIMITS:
+            local = self.ranks // self.link.hosts
+            return {"BENCH_ADDRESSES": ",".join(f"{links.address(self.host_of(r))}:{port + r % local}" for r in range(self.ranks))}
         return {"MASTER_ADDR": links.address(0), "MASTER_PORT": str(port), "TUTTI_SECRET_FILE": f"{place[0]}.secret"}
 
     @staticmethod
@@ -85,9 +91,9 @@ class NetCrew(Crew):
     def program(self, place):
         s = self.settings
         if self.name == "gloo":
-            return [s.torch, "-B", HERE / "contender_gloo.py", *place, s.scratch / "gloo"]
+            return [s.torch, "-B", HERE / "contender_gloo.py", *place, s.scratch / "gloo", s.bin / PRODUCT]
         folder = s.before if self.name == "before" else s.bin
-        return [folder / ("contender_socket" if self.name == "limit" else "contender_tutti"), *place]
+        return [folder / ("contender_socket" if self.name in rows.LIMITS else "contender_tutti"), *place]
 
     def mpirun(self, place):
         """Open MPI as it comes, told which interface is there, and that others need the cores, too."""
@@ -111,7 +117,7 @@ class NetCrew(Crew):
 
 
 def why_missing(name, settings):
-    if name == "limit":
+    if name in rows.LIMITS:
         there = (settings.bin / "contender_socket").exists()
         return None if there else "contender_socket is not built; next: make bench-net"
     return peers.why_missing(name, settings)
@@ -134,7 +140,7 @@ class Networks(rounds.Measuring):
 
     def forms_of(self, name, cell, place):
         op, _, size = cell
-        if name != "limit":
+        if name not in rows.LIMITS:
             return ["plain"]
         return ["bare"] if size <= BARE_UP_TO or op == "barrier" else []
 
@@ -229,7 +235,7 @@ def per_cents(text):
 
 
 def operations(text):
-    known = OPS + ("exchange16", "exchange64")
+    known = OPS + MORE_OPS
     if not all(word in known for word in text.split(",")):
         raise argparse.ArgumentTypeError(f"'{text}' has more than {', '.join(known)}")
     return tuple(text.split(","))
@@ -238,14 +244,14 @@ def operations(text):
 def arguments():
     p = argparse.ArgumentParser(description="tutti and its peers between hosts that are namespaces")
     rounds.common_arguments(p)
-    p.add_argument("--ops", type=operations, default=OPS)
+    p.add_argument("--ops", type=operations, default=OPS, help=",".join(OPS + MORE_OPS) + "; the last ones only by name")
     p.add_argument("--hosts", type=shapes, help="hosts x ranks on each, as 2x1,4x1,2x2")
     p.add_argument("--gbit", type=floats, default=(1.0, 10.0), help="of each link, both ways; 0: as fast as it goes")
     p.add_argument("--delay", type=floats, default=(0.0,), help="ms one way, through the relay")
     p.add_argument("--jitter", type=float, default=0.0, help="ms that a delay varies by at most")
     p.add_argument("--loss", type=per_cents, default=(0.0,), help="per cent of packets, through the relay")
     p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=CONTENDERS,
-                   help=",".join(CONTENDERS) + ", registered, before")
+                   help=",".join(CONTENDERS) + ", limit-each, registered, before")
     p.add_argument("--cell-limit", type=float, default=40, help="s until a contender that does not answer is ended")
     return p.parse_args()
 

@@ -30,6 +30,7 @@ from crew import Crew  # noqa: E402
 from links import Link  # noqa: E402
 
 MIB = 1 << 20
+V_OPS = ("all_gather_v", "gather_v", "scatter_v", "all_to_all_v")
 OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send_recv", "barrier")
 LIMIT_S = 240
 args = argparse.Namespace()
@@ -73,6 +74,9 @@ class Links(unittest.TestCase):
         self.assertEqual([wire("all_gather", 1000, Link(4, n)) for n in (1, 2)], [750, 750])
         self.assertEqual([wire(op, 1000, Link(4, 2)) for op in ("gather", "scatter")], [750, 750])
         self.assertEqual([wire("all_to_all", 1000, Link(4, n)) for n in (1, 2)], [750, 1500])
+        # of three parts of 1, 2 and 3 sixths
+        self.assertEqual([round(wire(op, 600, Link(3, 1))) for op in V_OPS], [500, 500, 500, 500])
+        self.assertEqual(round(wire("all_to_all_v", 1000, Link(2, 2))), 1200)  # shares 3, 4 and 4, 1 of ten go to the other host
         self.assertEqual([wire("broadcast", 1000, Link(4, 2)), wire("barrier", 0, Link(4, 2))], [1000, 0])
         self.assertEqual([wire("send_recv", 1000, Link(2, n)) for n in (1, 2)], [1000, 0])
 
@@ -99,10 +103,27 @@ class Report(unittest.TestCase):
         self.assertEqual(self.goal("cells lost", slow[0] + fast[1], fast[0] + slow[1])[:2], ("0 of 2", True))
         self.assertEqual(self.goal("cells lost", slow[0] + fast[1], slow[0] + fast[1]), ("1 of 2", False, ["2x1 1G"]))
 
+    def test_cells_without_room_have_a_mean_of_their_own(self):
+        """Who is as fast as the link leaves nothing to win."""
+        size = 64 * MIB
+        full = [rate(100)] + pair(size / 100, size / 98, bytes=size)  # the peer fills the link
+        some = pair(size / 80, size / 40, bytes=size // 2) + pair(10, 20, bytes=4096)  # it does not; only latency
+        self.assertEqual([self.goal("the same where", run)[0] for run in (full + some, some)], ["2.00", "2.00"])
+        self.assertEqual([g.what for g in net_report.all_goals(self.cells(full + some)) if "2 cells" in g.what],
+                         ["the same where the best peer is not as fast as the link, geometric mean of 2 cells"])
+        self.assertFalse([g for g in net_report.all_goals(self.cells(full)) if g.what.startswith("the same where")])
+
     def test_tiny_cells_stand_beside_bare_sockets(self):
         bare = {"contender": "limit", "form": "bare", "bytes": 4}
         run = [row(16, bytes=4), row(10, **bare), row(14, "4x1 1G", bytes=4), row(10, "4x1 1G", **bare)]
         self.assertEqual(self.goal("up to 64 B", run), ("1 of 2 cells", False, ["2x1 1G"]))
+
+    def test_bare_sockets_are_no_rival(self):
+        """Those with a process for each rank neither, nor are they what a tiny cell stands beside."""
+        each = {"contender": "limit-each", "form": "bare", "bytes": 4}
+        cell = {("tutti", "plain"): row(16, bytes=4), ("limit-each", "bare"): row(10, **each)}
+        self.assertIsNone(rows.best_rival(cell, "median_us"))
+        self.assertIsNone(rows.bare(cell, "bare", "median_us"))
 
     def test_bursts_hide_and_pages_say_so(self):
         run = [rate(100)] + pair(30, 20, bytes=4096) + pair(9e5, 1e6, bytes=64 * MIB)
@@ -145,7 +166,7 @@ class Sockets(unittest.TestCase):
             for ranks in (2, 3):
                 crew = SocketCrew("socket", ranks, settings)
                 try:
-                    for op in OPS:
+                    for op in OPS + V_OPS:
                         for size in (4, 4000, 300000):
                             said = crew.ask(f"{op} f32 {size} bare blocking warm 4 1 ordinary")
                             self.assertTrue(said.startswith("ok "), f"{op} {size} {ranks}: {said}")
@@ -191,6 +212,27 @@ class Hosts(unittest.TestCase):
         added = read(out)[len(found):]
         self.assertEqual({(r["round"], r["part"]) for r in added if r["op"] == "barrier"}, {(1, 1)})
 
+    def test_sizes_may_differ_by_rank(self):
+        """Results are looked at; of one element all ranks but the last have nothing."""
+        out = self.scratch / "uneven.tsv"
+        said = self.net(out, "--hosts", "2x1,3x1,2x2", "--gbit", 10, "--sizes", "4,40000", "--rounds", 1, "--ops", ",".join(V_OPS),
+                        "--contenders", args.contenders, "--brief")
+        found = [r for r in read(out) if r["op"] != "rate"]
+        for name in {"tutti", "openmpi", "limit"} & set(args.contenders.split(",")):
+            mine = [r["status"] for r in found if r["contender"] == name]
+            self.assertTrue(mine == ["ok"] * 3 * 4 * 2 or f"missing: {name}: " in said, (name, mine, said))
+        theirs = {(r["op"], r["status"]) for r in found if r["contender"] == "gloo"}
+        if theirs:
+            self.assertEqual(theirs, {("all_to_all_v", "ok"), *((op, "cannot: parts of one size only") for op in V_OPS[:3])})
+        self.assertFalse([r for r in found if "wrong" in r["status"]])
+
+    def test_each_rank_may_have_bare_sockets(self):
+        out = self.scratch / "each.tsv"
+        self.net(out, "--hosts", "2x2", "--gbit", 10, "--sizes", "4", "--ops", "all_reduce,all_to_all", "--rounds", 1,
+                 "--contenders", "limit,limit-each")
+        found = {(r["contender"], r["op"], r["status"]) for r in read(out) if r["op"] != "rate"}
+        self.assertEqual(found, {(name, op, "ok") for name in ("limit", "limit-each") for op in ("all_reduce", "all_to_all")})
+
     def test_all_that_may_be_taken_is_measured(self):
         out = self.scratch / "choice.tsv"
         self.net(out, "--hosts", "3x1", "--gbit", 10, "--sizes", "4", "--ops", "all_gather,broadcast", "--rounds", 1,
@@ -221,6 +263,8 @@ class Hosts(unittest.TestCase):
         head, *lines = [line.split("\t") for line in out.read_text().splitlines()]
         found = [dict(zip(head, line)) for line in lines]
         self.assertEqual([(r["contender"], r["status"], r["label"]) for r in found], [(n, "ok", "2x1 10G") for n in ("tutti", "limit")])
+        self.assertEqual(len({r["products"] for r in found}), 1, found)
+        self.assertIn("shaper\tTBF 10 Gb/s", pathlib.Path(f"{out}.env").read_text())
 
     def test_networks_that_cannot_be_are_refused(self):
         for words in ("--hosts 0 true", "--gbit -1 true", "--loss 1 true", "--hosts 2"):

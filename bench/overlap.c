@@ -168,28 +168,53 @@ static bool in_turn(both *b, uint64_t budget_ns, bench_overlapped *out)
     return true;
 }
 
+/* Something with the buffers of a cell; NULL for a figure that is not asked for. */
+static bool with_buffers(both *b, const bench_cell *cell, int *products_out, bench_overlapped *out)
+{
+    const bench_side *side = b->side;
+    char *in = NULL, *none = NULL;
+    bool ok;
+
+    ok = side->take != NULL ? side->take(cell, b->board, b->in_bytes, 0, &in, &none)
+                            : bench_take_pages(b->in_bytes, &in);
+    b->call.in = in;
+    b->products = cell->products;
+    ok = ok && result_is_right(b) && (b->products > 0 || choose_products(b)) &&
+         (out == NULL || in_turn(b, (uint64_t)cell->budget_ms * NS_PER_MS, out));
+    if (ok && products_out != NULL)
+        *products_out = b->products;
+    if (side->take != NULL)
+        side->give(cell, in, b->in_bytes, none, 0);
+    else
+        bench_give_pages(in, b->in_bytes);
+    return ok;
+}
+
+static bool prepare(both *b, const bench_cell *cell)
+{
+    if (cell->op != BENCH_ALL_REDUCE || b->side->begin == NULL)
+        return bench_fail("nothing can be computed behind %s of %s", bench_op_names[cell->op],
+                          b->side->name);
+    b->call = (bench_call){ .cell = cell, .rank = b->board->rank, .ranks = b->board->ranks };
+    b->call.count = bench_tensor_count(cell, b->call.ranks);
+    b->call.part = bench_part_count(cell, b->call.ranks);
+    b->in_bytes = bench_in_bytes(cell, b->call.rank, b->call.ranks);
+    return true;
+}
+
 bool bench_overlap(const bench_side *side, const bench_cell *cell, bench_board *board,
                    bench_overlapped *out)
 {
     both b = { .side = side, .board = board };
-    char *in = NULL, *none = NULL;
-    bool ok;
 
-    if (cell->op != BENCH_ALL_REDUCE || side->begin == NULL)
-        return bench_fail("nothing can be computed behind %s of %s", bench_op_names[cell->op],
-                          side->name);
-    b.call = (bench_call){ .cell = cell, .rank = board->rank, .ranks = board->ranks };
-    b.call.count = bench_tensor_count(cell, board->ranks);
-    b.call.part = bench_part_count(cell, board->ranks);
-    b.in_bytes = bench_in_bytes(cell, board->ranks);
-    ok = side->take != NULL ? side->take(cell, board, b.in_bytes, 0, &in, &none)
-                            : bench_take_pages(b.in_bytes, &in);
-    b.call.in = in;
-    ok = ok && result_is_right(&b) && choose_products(&b) &&
-         in_turn(&b, (uint64_t)cell->budget_ms * NS_PER_MS, out);
-    if (side->take != NULL)
-        side->give(cell, in, b.in_bytes, none, 0);
-    else
-        bench_give_pages(in, b.in_bytes);
-    return ok;
+    return prepare(&b, cell) && with_buffers(&b, cell, NULL, out);
+}
+
+bool bench_overlap_products(const bench_side *side, const bench_cell *cell, bench_board *board, int *products_out)
+{
+    both b = { .side = side, .board = board };
+    bench_cell unsaid = *cell;
+
+    unsaid.products = 0;
+    return prepare(&b, &unsaid) && with_buffers(&b, &unsaid, products_out, NULL);
 }

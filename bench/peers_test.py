@@ -78,6 +78,8 @@ def everybody_computes_behind_an_all_reduce(folder, scratch, contenders):
                "--contenders", contenders + ",registered,limit-pass", mark=str(scratch))
     lines = [line.split("\t") for line in out.read_text().splitlines()]
     found = {dict(zip(lines[0], line))["contender"]: dict(zip(lines[0], line))["status"] for line in lines[1:]}
+    computed = {dict(zip(lines[0], line))["products"] for line in lines[1:]} - {"-"}
+    expect(len(computed) == 1, f"all computed the same: {computed}")
     for name in contenders.split(",") + ["registered", "limit-pass"]:
         expect(found.get(name) == "ok" or f"missing: {name}: " in said, f"{name} was measured, or is missing: {found}")
     expect(found["tutti"] == found["limit-pass"] == "ok", f"tutti and the limits were measured: {said}")

@@ -292,7 +292,7 @@ def numbers(text):
 def common_arguments(p):
     """What peers.py and net.py are told alike."""
     p.add_argument("--bin", type=pathlib.Path, required=True, help="where contender_* and tutti were built")
-    p.add_argument("--out", type=pathlib.Path, required=True, help="rows; what is there already is not repeated")
+    p.add_argument("--out", type=pathlib.Path, required=True, help="rows; what is there already is not repeated; its folder is made if need be")
     p.add_argument("--grid", choices=("core", "full"), default="core")
     p.add_argument("--sizes", type=numbers, help="bytes, as 4,8K,32M")
     p.add_argument("--dtypes", type=lambda t: tuple(t.split(",")), default=("f32",),

@@ -15,6 +15,7 @@ NUMBERS = {"part": int, "seed": int, "cores": int, "round": int, "ranks": int, "
 MEASURES = {"synchronised": "median_us", "back to back": "each_us"}
 TIES_NEAR_ONE = {"lost": 1.05, "won": 0.95}
 US, LIMIT = "tutti", "limit"
+LIMITS = (LIMIT, "limit-each")  # the second between hosts: a process for each rank
 OURS = (US, "registered", "before", "before-registered")
 PASS, STAGED = ("pass", "pass-nt"), ("staged", "staged-nt")
 BARE, BARE_PASS = "bare", "bare-pass"
@@ -93,7 +94,7 @@ def time_of(contenders, measure, who=US):
 
 def best_rival(contenders, measure):
     """(name, time) of the fastest that is neither ours nor a limit; None without any."""
-    rivals = [(row[measure], name) for (name, _), row in contenders.items() if name not in (*OURS, LIMIT)]
+    rivals = [(row[measure], name) for (name, _), row in contenders.items() if name not in (*OURS, *LIMITS)]
     return min(rivals)[::-1] if rivals else None
 
 
@@ -162,6 +163,6 @@ def bus_factor(op, ranks):
     """Bytes that cross the bus per byte of the tensor, as others count it."""
     if op == "all_reduce":
         return 2 * (ranks - 1) / ranks
-    if op in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"):
+    if op in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter") or op.endswith("_v"):
         return (ranks - 1) / ranks
     return 1.0

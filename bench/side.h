@@ -14,7 +14,8 @@ typedef struct bench_call {
     int rank, ranks, root;
     void *in, *out; /* out is NULL where the result replaces in */
     int64_t count;  /* elements of the whole tensor */
-    int64_t part;   /* elements of one rank's part */
+    int64_t part;   /* elements of this rank's part */
+    const int64_t *begins; /* [ranks + 1] where parts begin in a buffer that has one for each, and where the last one ends */
     bench_board *check; /* NULL while times are taken; else the result will be looked at */
 } bench_call;
 

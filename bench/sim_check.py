@@ -14,7 +14,8 @@ How     Two kinds of measurements, neither of which the figures were fitted on:
         moment do not know: for rows the time of a line is that of the exchange that was timed beside each of them.
 Fails   with the command's own words, and the line or cell.
 
-usage: sim_check.py --bin DIR --figures FILE [--cores N] [--rows FILE ...] [--ratios FILE ...] [--choices FILE ...] [--worst N]
+usage: sim_check.py --bin DIR --figures FILE [--cores N] [--rows FILE ... [--sizes N,...]] [--ratios FILE ...]
+       [--choices FILE ...] [--worst N]
 """
 import argparse
 import collections
@@ -89,11 +90,13 @@ def taken(rows):
 
 # ---- rows ------------------------------------------------------------------------------------------------
 
-def measured_cells(rows, measure):
+def measured_cells(rows, measure, sizes=()):
     """(cell, label) -> times of its rounds."""
     found = collections.defaultdict(list)
     for row in rows:
         if row["contender"] != "tutti" or row["status"] != "ok" or row["memory"] != "ordinary" or row["op"] not in OPS:
+            continue
+        if row.get("dtype") == "bf16" or (sizes and row["bytes"] not in sizes):  # elements have 4 bytes where it is simulated
             continue
         network = NETWORK.match(row["label"])
         if network is None and row["label"] not in ("near", "far", "mixed"):
@@ -109,7 +112,7 @@ def size_class(size):
 
 def check_rows(settings):
     rows = [row for path in settings.rows for row in bench_rows.read(path.read_text().splitlines())]
-    cells = measured_cells(rows, "each_us" if settings.each else "median_us")
+    cells = measured_cells(rows, "each_us" if settings.each else "median_us", settings.sizes)
     lines = collections.defaultdict(list)
     for row in rows:
         lines[row["label"]] += [row["line_before_ns"]] if row["line_before_ns"] else []
@@ -256,6 +259,7 @@ def main():
     args.add_argument("--ratios", type=pathlib.Path, nargs="*", default=[])
     args.add_argument("--choices", type=pathlib.Path, nargs="*", default=[])
     args.add_argument("--each", action="store_true", help="calls back to back instead of synchronised ones")
+    args.add_argument("--sizes", type=lambda text: {int(size) for size in text.split(",")}, default=set(), help="only rows of so many bytes")
     args.add_argument("--worst", type=int, default=8)
     settings = args.parse_args()
     if settings.rows:

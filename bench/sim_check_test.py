@@ -80,6 +80,13 @@ class Networks(unittest.TestCase):
         predicted = {r["algorithm"]: float(r["us"]) for r in sim_check.predict(settings, [Cell("all_gather", 4, 4, 1, "1")]).popitem()[1]}
         self.assertEqual(sim_check.form_errors(settings), sorted(predicted[form] - 1 for form in ("bruck", "direct")))
 
+    def test_rows_of_other_elements_and_sizes_are_left_out(self):
+        measured = [{**row("all_gather", size, us, "near"), "dtype": dtype} for size, us, dtype in
+                    ((4, 1.0, "f32"), (4, 9.0, "bf16"), (64, 2.0, "f32"))]
+        small, large = Cell("all_gather", 4, 1, 2, "0"), Cell("all_gather", 64, 1, 2, "0")
+        self.assertEqual(sim_check.measured_cells(measured, "median_us"), {(small, "near"): 1.0, (large, "near"): 2.0})
+        self.assertEqual(sim_check.measured_cells(measured, "median_us", {64}), {(large, "near"): 2.0})
+
     def test_cells_without_the_own_choice_are_left_out(self):
         label = "4x1 1G"
         measured = [row("all_gather", 4, us, label, form) for form, us in (("bruck", 30.0), ("direct", 20.0))]

@@ -95,17 +95,22 @@ static bool all_to_all(const bench_call *c)
 /* The parts of a tensor that has one for each rank; none where this rank is not the root. */
 static int parts_of(const bench_call *c, void *whole, tutti_span parts[BENCH_RANKS_MAX])
 {
-    const size_t step = (size_t)c->part * bench_dtype_size(c->cell->dtype);
+    const size_t size = bench_dtype_size(c->cell->dtype);
     int i;
 
     if (c->rank != c->root)
         return 0;
     for (i = 0; i < c->ranks; i++)
-        parts[i] = span((char *)whole + (size_t)i * step, c->part, c);
+        parts[i] = span((char *)whole + (size_t)c->begins[i] * size, c->begins[i + 1] - c->begins[i], c);
     return c->ranks;
 }
 
-static bool gather(const bench_call *c)
+typedef tutti_status gather_fn(const tutti_span *, int, tutti_span, int, tutti_group *);
+typedef tutti_status gather_async_fn(const tutti_span *, int, tutti_span, int, tutti_group *, tutti_work **);
+typedef tutti_status scatter_fn(tutti_span, const tutti_span *, int, int, tutti_group *);
+typedef tutti_status scatter_async_fn(tutti_span, const tutti_span *, int, int, tutti_group *, tutti_work **);
+
+static bool gather_by(const bench_call *c, gather_fn *wait, gather_async_fn *begin)
 {
     const tutti_span in = span(c->in, c->part, c);
     tutti_span parts[BENCH_RANKS_MAX];
@@ -114,11 +119,11 @@ static bool gather(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_gather(outs, n, in, c->root, bench_tutti_group));
-    return awaited(tutti_gather_async(outs, n, in, c->root, bench_tutti_group, &work), &work);
+        return ok(wait(outs, n, in, c->root, bench_tutti_group));
+    return awaited(begin(outs, n, in, c->root, bench_tutti_group, &work), &work);
 }
 
-static bool scatter(const bench_call *c)
+static bool scatter_by(const bench_call *c, scatter_fn *wait, scatter_async_fn *begin)
 {
     const tutti_span out = span(c->out, c->part, c);
     tutti_span parts[BENCH_RANKS_MAX];
@@ -127,9 +132,65 @@ static bool scatter(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_scatter(out, ins, n, c->root, bench_tutti_group));
-    return awaited(tutti_scatter_async(out, ins, n, c->root, bench_tutti_group, &work), &work);
+        return ok(wait(out, ins, n, c->root, bench_tutti_group));
+    return awaited(begin(out, ins, n, c->root, bench_tutti_group, &work), &work);
 }
+
+static bool gather(const bench_call *c)
+{
+    return gather_by(c, tutti_gather, tutti_gather_async);
+}
+
+static bool scatter(const bench_call *c)
+{
+    return scatter_by(c, tutti_scatter, tutti_scatter_async);
+}
+
+/* ---- sizes that differ by rank ---- */
+
+static void counts_of(const bench_call *c, int64_t counts[BENCH_RANKS_MAX])
+{
+    int i;
+
+    for (i = 0; i < c->ranks; i++)
+        counts[i] = c->begins[i + 1] - c->begins[i];
+}
+
+static bool all_gather_v(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->part, c), out = span(c->out, c->count, c);
+    int64_t counts[BENCH_RANKS_MAX];
+    tutti_work *work;
+
+    counts_of(c, counts);
+    if (!c->cell->async)
+        return ok(tutti_all_gather_into_tensor_v(out, in, counts, bench_tutti_group));
+    return awaited(tutti_all_gather_into_tensor_v_async(out, in, counts, bench_tutti_group, &work), &work);
+}
+
+static bool gather_v(const bench_call *c)
+{
+    return gather_by(c, tutti_gather_v, tutti_gather_v_async);
+}
+
+static bool scatter_v(const bench_call *c)
+{
+    return scatter_by(c, tutti_scatter_v, tutti_scatter_v_async);
+}
+
+static bool all_to_all_v(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->count, c), out = span(c->out, c->count, c);
+    int64_t counts[BENCH_RANKS_MAX];
+    tutti_work *work;
+
+    counts_of(c, counts); /* of what it gives, and of what it takes */
+    if (!c->cell->async)
+        return ok(tutti_all_to_all_single(out, in, counts, counts, bench_tutti_group));
+    return awaited(tutti_all_to_all_single_async(out, in, counts, counts, bench_tutti_group, &work), &work);
+}
+
+/* ---- without parts ---- */
 
 static bool barrier(const bench_call *c)
 {
@@ -215,6 +276,8 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
         [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
         [BENCH_GATHER] = gather,                 [BENCH_SCATTER] = scatter,
+        [BENCH_ALL_GATHER_V] = all_gather_v,     [BENCH_GATHER_V] = gather_v,
+        [BENCH_SCATTER_V] = scatter_v,           [BENCH_ALL_TO_ALL_V] = all_to_all_v,
         [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
         [BENCH_EXCHANGE_16] = exchange,          [BENCH_EXCHANGE_64] = exchange,
     };

@@ -59,38 +59,64 @@ static void sum_all(const bench_cell *cell, int ranks, unsigned sums[16])
             sums[i] += value(cell, q, i);
 }
 
-/* What stands at index i of this rank's result. */
-static unsigned expected(const bench_cell *cell, const unsigned sums[16], int rank, int ranks, int root,
-                         int64_t part, int64_t i)
+/* What stands at index i of this rank's result, where that is not put together from parts of others. */
+static unsigned expected(const bench_cell *cell, const unsigned sums[16], int rank, int ranks, int root, int64_t begin, int64_t i)
 {
     if (bench_messages(cell->op) > 0)
         return value(cell, (rank + ranks - 1) % ranks, i);
     switch (cell->op) {
     case BENCH_ALL_REDUCE:
     case BENCH_REDUCE: return sums[of_index(i)];
-    case BENCH_REDUCE_SCATTER: return sums[of_index(rank * part + i)];
+    case BENCH_REDUCE_SCATTER: return sums[of_index(begin + i)];
     case BENCH_BROADCAST: return value(cell, root, i);
-    case BENCH_ALL_GATHER:
-    case BENCH_GATHER: return value(cell, (int)(i / part), i % part);
-    case BENCH_SCATTER: return value(cell, root, rank * part + i);
-    case BENCH_ALL_TO_ALL: return value(cell, (int)(i / part), rank * part + i % part);
+    case BENCH_SCATTER:
+    case BENCH_SCATTER_V: return value(cell, root, begin + i);
     default: return value(cell, rank - rank % 2, i); /* send_recv: the even rank's */
     }
 }
 
+static bool is_all_to_all(bench_op op)
+{
+    return op == BENCH_ALL_TO_ALL || op == BENCH_ALL_TO_ALL_V;
+}
+
+static bool is_gather(bench_op op)
+{
+    return op == BENCH_GATHER || op == BENCH_GATHER_V;
+}
+
+/* Of a result that has a part of each rank. */
+static int64_t first_wrong_of_parts(const void *result, const bench_cell *cell, int rank, int ranks)
+{
+    int64_t i;
+    int q;
+
+    for (q = 0; q < ranks; q++) {
+        const int64_t begin = bench_part_begin(cell, rank, ranks, q), end = bench_part_begin(cell, rank, ranks, q + 1);
+        const int64_t there = is_all_to_all(cell->op) ? bench_part_begin(cell, q, ranks, rank) : 0; /* in what q gave */
+
+        for (i = begin; i < end; i++)
+            if (!is(result, i, cell->dtype, value(cell, q, there + i - begin)))
+                return i;
+    }
+    return -1;
+}
+
 int64_t bench_first_wrong(const void *result, const bench_cell *cell, int rank, int ranks, int root)
 {
-    const int64_t part = bench_part_count(cell, ranks);
-    const bool one_part = cell->op == BENCH_REDUCE_SCATTER || cell->op == BENCH_SCATTER;
+    const int64_t begin = bench_part_begin(cell, rank, ranks, rank), part = bench_part_begin(cell, rank, ranks, rank + 1) - begin;
+    const bool one_part = cell->op == BENCH_REDUCE_SCATTER || cell->op == BENCH_SCATTER || cell->op == BENCH_SCATTER_V;
     const int64_t count = one_part ? part : bench_tensor_count(cell, ranks);
     unsigned sums[16];
     int64_t i;
 
-    if ((cell->op == BENCH_REDUCE || cell->op == BENCH_GATHER) && rank != root)
+    if ((cell->op == BENCH_REDUCE || is_gather(cell->op)) && rank != root)
         return -1;
+    if (is_gather(cell->op) || is_all_to_all(cell->op) || cell->op == BENCH_ALL_GATHER || cell->op == BENCH_ALL_GATHER_V)
+        return first_wrong_of_parts(result, cell, rank, ranks);
     sum_all(cell, ranks, sums);
     for (i = 0; i < count; i++)
-        if (!is(result, i, cell->dtype, expected(cell, sums, rank, ranks, root, part, i)))
+        if (!is(result, i, cell->dtype, expected(cell, sums, rank, ranks, root, begin, i)))
             return i;
     return -1;
 }

@@ -118,6 +118,32 @@ static void tell_missing_places(report *r)
     }
 }
 
+/* ---- where dumps are to go ---------------------------------------------------------------------- */
+
+/* Of the variables that name them the first that is set counts. It is the beginning of names, so its folder has to be there; a rank
+ * would find that out when it has something to write. */
+static void tell_missing_folder(report *r)
+{
+    static const char *const names[] = { "TUTTI_TRACE_FILE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE" };
+    char folder[PATH_MAX];
+    const char *prefix, *slash;
+    struct stat st;
+    size_t i = 0;
+
+    while (i < sizeof names / sizeof names[0] - 1 && get(names[i]) == NULL)
+        i++;
+    prefix = get(names[i]);
+    slash = prefix != NULL ? strrchr(prefix, '/') : NULL;
+    if (prefix == NULL || (slash != NULL && (size_t)(slash - prefix) >= sizeof folder))
+        return;
+    snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - prefix) + 1 : 1, slash != NULL ? prefix : ".");
+    if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+        report_add(r, WARN, names[i], "make it on all hosts, before the job starts", "'%.200s' is no directory here: nothing can be dumped",
+                   folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        report_add(r, WARN, names[i], "name another one, or chmod u+wx", "'%.200s' may not be written to: nothing can be dumped", folder);
+}
+
 /* ---- names that nobody reads -------------------------------------------------------------------- */
 
 /* Names that others read, and a user of torch may expect to be read. */
@@ -227,6 +253,26 @@ static void try_port(report *r, long number)
     close(fd);
 }
 
+/* An address, written as tutti_listen_address() does, that only this host's own processes reach. */
+static bool is_loopback_text(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+/* A rank that listens where nobody else comes to, in a job whose store, or some of whose ranks, are elsewhere. */
+static void check_listening(report *r, const char *master, const name_found *f)
+{
+    const char *variable = get("TUTTI_SOCKET_IFNAME") != NULL ? "TUTTI_SOCKET_IFNAME" : "GLOO_SOCKET_IFNAME";
+    const long size = number_of("WORLD_SIZE"), local = number_of("LOCAL_WORLD_SIZE");
+    char address[TUTTI_ADDRESS_MAX];
+
+    if (get(variable) == NULL || get("TUTTI_ADVERTISE") != NULL || (f->own && !(local > 0 && size > local)))
+        return;
+    if (tutti_listen_address(master, address) == TUTTI_OK && is_loopback_text(address))
+        report_add(r, FAILS, variable, "name the interface that leads to the other hosts, or unset it",
+                   "= %.100s: this rank would listen at %s, and ranks of other hosts cannot reach that", get(variable), address);
+}
+
 static void check_master(report *r)
 {
     const char *master = get("MASTER_ADDR");
@@ -238,6 +284,7 @@ static void check_master(report *r)
     f = name_look(master);
     if (f.error != NULL)
         return; /* said of the variable itself */
+    check_listening(r, master, &f);
     if (rank == 0 && !launcher_serves() && !f.own)
         report_add(r, FAILS, "MASTER_ADDR", "start rank 0 on that host, or name this one",
                    "'%.100s' means %s, which is no address of this host, and rank 0 is to serve the store there", master, f.first);
@@ -309,6 +356,7 @@ int doctor_env(int argc, char **argv)
         report_add(&r, NOTE, "variables", NULL, "none that tutti reads is set");
     tell_missing_backends(&r);
     tell_missing_places(&r);
+    tell_missing_folder(&r);
     tell_unknown(&r);
     tell_aliases(&r);
     tell_who(&r);

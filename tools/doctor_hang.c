@@ -32,7 +32,8 @@ static int print_help(FILE *out, int code)
                  "  --job NAME     the job's name (TORCHELASTIC_RUN_ID)\n"
                  "  --pid PID...   these processes\n"
                  "  --dumps FILE... recorders that were saved, of all hosts\n"
-                 "  --save DIR     write what was read to DIR/RANK.rec, to be looked at together with that of other hosts\n"
+                 "  --save DIR     write what was read to DIR/RANK.rec, to be looked at together with that of other hosts; DIR is\n"
+                 "                 made if it is not there\n"
                  "  --least S      seconds that an operation has to take to count (2)\n"
                  "  --all          a line for each rank, however many\n"
                  "  --json         for programs\n\n"
@@ -53,7 +54,7 @@ static bool read_least(const char *text, double *out)
     *out = strtod(text, &end);
     if (end != text && *end == '\0' && *out >= 0 && *out < 1e9)
         return true;
-    fprintf(stderr, "tutti doctor hang: --least '%.40s' is no number of seconds\n", text);
+    fprintf(stderr, "tutti doctor hang: --least '%.40s' is no number of seconds below 1e9\n", text);
     return see_help();
 }
 
@@ -155,20 +156,40 @@ static bool save(const job_view *view, const char *dir)
     return true;
 }
 
-/* Worlds that are there now, those with most members first: -1 in the place of none. *n_out is at least 1. */
-static int *worlds_of(const job_view *view, int *n_out)
+/* A world that is looked at; -1: of that job none is there yet. */
+typedef struct place {
+    const char *job;
+    int world;
+} place;
+
+static bool has_job(const place *list, int n, const char *job)
 {
-    int *list = calloc((size_t)view->n_worlds + 1, sizeof *list), n = 0, i, k;
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (strcmp(list[i].job, job) == 0)
+            return true;
+    return false;
+}
+
+/* Worlds that are there now, those with most members first; then jobs that have none, but somebody who joins. *n_out is at least 1. */
+static place *places_of(const job_view *view, int *n_out)
+{
+    place *list = calloc((size_t)(view->n_worlds + view->n_ranks) + 1, sizeof *list);
+    int n = 0, i, k;
 
     for (i = 0; i < view->n_worlds && list != NULL; i++) {
         if (view->worlds[i].is_past)
             continue;
-        for (k = n++; k > 0 && view->worlds[list[k - 1]].n_living < view->worlds[i].n_living; k--)
+        for (k = n++; k > 0 && view->worlds[list[k - 1].world].n_living < view->worlds[i].n_living; k--)
             list[k] = list[k - 1];
-        list[k] = i;
+        list[k] = (place){ .job = view->worlds[i].job, .world = i };
     }
+    for (i = 0; i < view->n_ranks && list != NULL; i++)
+        if (view->ranks[i].world < 0 && !view->ranks[i].is_left && !has_job(list, n, view->ranks[i].info.job))
+            list[n++] = (place){ .job = view->ranks[i].info.job, .world = -1 };
     if (n == 0 && list != NULL)
-        list[n++] = -1;
+        list[n++] = (place){ .job = view->n_ranks > 0 ? view->ranks[0].info.job : "", .world = -1 };
     *n_out = n;
     return list;
 }
@@ -187,18 +208,28 @@ static int print_json(const hang *h, int n)
     return code;
 }
 
-/* Of several worlds those in which something hangs; if it is none, the first. */
+/* Whether number i is the first of its job. */
+static bool is_first_of_job(const hang *h, int i)
+{
+    int k;
+
+    for (k = 0; k < i && strcmp(h[k].job, h[i].job) != 0;)
+        k++;
+    return k == i;
+}
+
+/* Of several worlds those in which something hangs; if it is none, the first of each job. */
 static int print(const hang *h, int n, const hang_options *o)
 {
-    int hanging = 0, code = EXIT_SUCCESS, i;
+    int hanging = 0, printed = 0, code = EXIT_SUCCESS, i;
 
     for (i = 0; i < n; i++)
         hanging += hang_is_one(&h[i]);
     if (o->json)
         code = print_json(h, n);
     for (i = 0; i < n && !o->json; i++)
-        if (hanging > 0 ? hang_is_one(&h[i]) : i == 0) {
-            printf("%s", i > 0 ? "\n" : "");
+        if (hanging > 0 ? hang_is_one(&h[i]) : is_first_of_job(h, i)) {
+            printf("%s", printed++ > 0 ? "\n" : "");
             hang_print(&h[i], o->all);
         }
     return hanging > 0 ? EXIT_FAILURE : code;
@@ -217,12 +248,12 @@ static bool open_view(const hang_options *o, job_view *view)
 static int find(const hang_options *o, const job_view *view, const hang_look *first)
 {
     int n = 0, n_found = 0, code = TOOL_USAGE, i;
-    int *worlds = worlds_of(view, &n);
+    place *places = places_of(view, &n);
     hang *h = calloc((size_t)n + 1, sizeof *h);
-    bool ok = worlds != NULL && h != NULL;
+    bool ok = places != NULL && h != NULL;
 
     for (i = 0; i < n && ok; i++) {
-        ok = hang_find(view, worlds[i], first, o->least_s, &h[i]);
+        ok = hang_find(view, places[i].job, places[i].world, first, o->least_s, &h[i]);
         n_found++;
     }
     if (ok)
@@ -232,7 +263,7 @@ static int find(const hang_options *o, const job_view *view, const hang_look *fi
     for (i = 0; i < n_found; i++)
         hang_release(&h[i]);
     free(h);
-    free(worlds);
+    free(places);
     return code;
 }
 
@@ -250,7 +281,7 @@ static int look(const hang_options *o, job_view *view)
         sleep_ms(LOOK_MS);
     job_view_update(view);
     if (o->save != NULL && !save(view, o->save))
-        code = EXIT_FAILURE;
+        code = TOOL_USAGE; /* 1 would say that something hangs */
     else if (job_view_arrange(view, true))
         code = find(o, view, &first);
     else

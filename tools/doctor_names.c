@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { NAME_BYTES = 256 };
+
 static double now_s(void)
 {
     struct timespec t;
@@ -46,13 +48,26 @@ static bool is_own(const struct ifaddrs *all, const struct sockaddr *addr)
     return false;
 }
 
+/* "[fd99::10]", as an address is written before a port, without its brackets, as the library takes it (MASTER_ADDR). */
+static const char *without_brackets(const char *name, char out[NAME_BYTES])
+{
+    const size_t n = strlen(name);
+
+    if (n < 3 || n > NAME_BYTES || name[0] != '[' || name[n - 1] != ']' || strchr(name, ':') == NULL)
+        return name;
+    memcpy(out, name + 1, n - 2);
+    out[n - 2] = '\0';
+    return out;
+}
+
 name_found name_look(const char *name)
 {
+    char bare[NAME_BYTES];
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct addrinfo *found = NULL, *a;
     struct ifaddrs *all = NULL;
     const double begin = now_s();
-    const int err = getaddrinfo(name, NULL, &hints, &found);
+    const int err = getaddrinfo(without_brackets(name, bare), NULL, &hints, &found);
     name_found f = { .error = err != 0 ? gai_strerror(err) : NULL, .loopback = true, .took_s = now_s() - begin };
 
     if (err != 0)

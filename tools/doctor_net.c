@@ -49,9 +49,10 @@ static void tell_interface(report *r, const struct ifaddrs *all, const char *nam
         snprintf(speed_text, sizeof speed_text, ", %g Gb/s", (double)speed / 1000);
     if ((flags & IFF_LOOPBACK) != 0 && (flags & IFF_UP) == 0)
         report_add(r, FAILS, name, "ip link set lo up", "loopback is down: ranks of this host cannot meet");
+    else if ((flags & IFF_UP) == 0)
+        report_add(r, NOTE, name, NULL, "%s, is down: no rank is reached through it", addrs[0] != '\0' ? addrs : "no address");
     else
-        report_add(r, FINE, name, NULL, "%s%s, MTU %lld%s", addrs[0] != '\0' ? addrs : "no address",
-                   (flags & IFF_UP) == 0 ? " (down)" : "", mtu, speed_text);
+        report_add(r, FINE, name, NULL, "%s, MTU %lld%s", addrs[0] != '\0' ? addrs : "no address", mtu, speed_text);
 }
 
 static void look_interfaces(report *r)
@@ -75,14 +76,24 @@ static void look_interfaces(report *r)
         report_add(r, FAILS, "loopback", "ip link set lo up", "there is no loopback interface that is up");
 }
 
+/* Whether an address that is asked for is this host's: tutti_listen_address() takes it as it is. */
+static tutti_status check_asked_for(void)
+{
+    const char *first = getenv("TUTTI_SOCKET_IFNAME");
+
+    return tutti_env_check(first != NULL && first[0] != '\0' ? "TUTTI_SOCKET_IFNAME" : "GLOO_SOCKET_IFNAME");
+}
+
 static void look_listening(report *r)
 {
     static const char far[] = "192.0.2.1"; /* nobody's: where the default route leaves from */
     const char *master = getenv("MASTER_ADDR");
     const bool given = master != NULL && master[0] != '\0';
     char address[TUTTI_ADDRESS_MAX];
-    const tutti_status st = tutti_listen_address(given ? master : far, address);
+    tutti_status st = check_asked_for();
 
+    if (st == TUTTI_OK)
+        st = tutti_listen_address(given ? master : far, address);
     if (st == TUTTI_OK && given)
         report_add(r, FINE, "listening", NULL, "ranks would listen at %s, which routes to MASTER_ADDR %s", address, master);
     else if (st == TUTTI_OK)
@@ -90,7 +101,14 @@ static void look_listening(report *r)
     else if (given || st == TUTTI_E_ARG)
         report_add(r, FAILS, "listening", "see MASTER_ADDR and TUTTI_SOCKET_IFNAME", "%s", tutti_last_error());
     else
-        report_add(r, NOTE, "listening", NULL, "there is no route to other hosts: jobs of this host alone");
+        report_add(r, NOTE, "listening", "set MASTER_ADDR to the host of rank 0, and look again",
+                   "there is no default route: where ranks would listen depends on the way to MASTER_ADDR, which is not set");
+}
+
+/* Until the limit nobody answered: that is no error of the connection, but what the system says of it. */
+static const char *words_of(int err)
+{
+    return err == EINPROGRESS || err == EAGAIN ? "there was no answer within 2 s" : strerror(err);
 }
 
 /* A connection to oneself, as ranks of a host make them to the store. */
@@ -107,8 +125,8 @@ static void try_loopback(report *r)
                     connect(client, (struct sockaddr *)&at, len) == 0;
 
     if (!ok)
-        report_add(r, FAILS, "store", "see whether a firewall stands in front of loopback", "nobody can connect to 127.0.0.1: %s",
-                   strerror(errno));
+        report_add(r, FAILS, "store", "see whether loopback is up (ip link), and whether a firewall stands in front of it",
+                   "nobody can connect to 127.0.0.1: %s", words_of(errno));
     else
         report_add(r, FINE, "store", NULL, "a connection over loopback is made");
     if (client >= 0)

@@ -84,6 +84,30 @@ static void what_will_fail_is_status_1(void **state)
     expect("TUTTI_SOCKET_IFNAME=nope0 $T doctor host", 1, "no interface with an address matches");
 }
 
+/* Whether this process may have a network of its own, in which nothing is up and nothing has a way out. */
+static bool has_networks(void)
+{
+    return system("unshare -rn true 2> /dev/null") == 0;
+}
+
+static void networks_that_lack_something_are_told_of(void **state)
+{
+    (void)state;
+    if (!has_networks())
+        skip();
+    expect("unshare -rn $T doctor host", 1, "fails lo             loopback is down: ranks of this host cannot meet");
+    says("fails store          nobody can connect to 127.0.0.1: ");
+    says_not("now in progress");
+    says("note  listening      there is no default route: where ranks would listen depends on the way to MASTER_ADDR");
+    says("next: set MASTER_ADDR to the host of rank 0, and look again");
+    run("PATH=$PATH:/usr/sbin:/sbin; export PATH; unshare -rn sh -c \"ip link set lo up && ip link add v0 type veth peer name v1 && "
+        "ip link set v1 up && $T doctor host\"");
+    if (strstr(text, " v0 ") == NULL)
+        skip(); /* no veth here */
+    says("note  v0             no address, is down");
+    says("ok    store          a connection over loopback is made");
+}
+
 /* The finding of a topic in the JSON of the last command; its "text" is *text_out. */
 static const char *finding(json_t *all, const char *topic, const char **text_out)
 {
@@ -138,6 +162,18 @@ static void an_environment_is_told_of(void **state)
     expect("TUTTI_LOG=info TORCH_CPP_LOG_LEVEL=ERROR $T doctor env", 0, "TORCH_CPP_LOG_LEVEL is ERROR: the first is taken");
 }
 
+static void a_folder_for_dumps_has_to_be_there(void **state)
+{
+    (void)state;
+    expect("TUTTI_TRACE_FILE=/nowhere/dumps/r $T doctor env", 0, "warn  TUTTI_TRACE_FILE '/nowhere/dumps/' is no directory here");
+    says("next: make it on all hosts");
+    expect("TORCH_FR_DUMP_TEMP_FILE=/nowhere/r $T doctor env", 0, "warn  TORCH_FR_DUMP_TEMP_FILE '/nowhere/' is no directory here");
+    expect("cd / && TUTTI_TRACE_FILE=tmp/r $T doctor env", 0, "ok    TUTTI_TRACE_FILE = tmp/r");
+    says_not("nothing can be dumped");
+    expect("cd /tmp && TUTTI_TRACE_FILE=r $T doctor env", 0, "ok    TUTTI_TRACE_FILE = r");
+    says_not("nothing can be dumped");
+}
+
 static void backends_that_are_not_there_are_found(void **state)
 {
     (void)state;
@@ -164,12 +200,34 @@ static void contradictions_are_found(void **state)
            "192.0.2.7, which is no address of this host, and rank 0 is to serve the store there");
     says("next: start rank 0 on that host, or name this one");
     expect("RANK=1 WORLD_SIZE=2 MASTER_ADDR=192.0.2.7 MASTER_PORT=29500 $T doctor env", 0, "rank 1 of 2, store at 192.0.2.7");
+    expect("RANK=0 WORLD_SIZE=2 MASTER_ADDR='[2001:db8::7]' MASTER_PORT=29500 $T doctor env", 1,
+           "'[2001:db8::7]' means 2001:db8::7, which is no address of this host");
     expect("RANK=1 WORLD_SIZE=2 MASTER_ADDR=no.such.host.invalid MASTER_PORT=29500 $T doctor env", 1, "no.such.host.invalid");
     expect("RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 $T doctor env", 1,
            "ranks of other hosts cannot reach that");
     says("nobody gets in beyond loopback without a secret");
     expect("RANK=1 WORLD_SIZE=2 LOCAL_RANK=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 $T doctor env", 1,
            "is 2, and LOCAL_WORLD_SIZE is 2");
+}
+
+/* A rank of a job of several hosts listens where the others can come to. */
+static void addresses_to_listen_at_are_tried(void **state)
+{
+    static const char rank_1[] = "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 ";
+    char line[256];
+
+    (void)state;
+    expect("TUTTI_SOCKET_IFNAME=192.0.2.7 $T doctor host", 1, "no interface with an address matches");
+    expect("TUTTI_SOCKET_IFNAME=192.0.2.7 $T doctor env", 1,
+           "no interface with an address matches");
+    says("next: name interfaces");
+    snprintf(line, sizeof line, "%s MASTER_ADDR=192.0.2.9 TUTTI_SOCKET_IFNAME=lo $T doctor env", rank_1);
+    expect(line, 1, "this rank would listen at 127.0.0.1, and ranks of other hosts cannot reach that");
+    says("next: name the interface that leads to the other hosts, or unset it");
+    snprintf(line, sizeof line, "%s MASTER_ADDR=127.0.0.1 TUTTI_SOCKET_IFNAME=lo $T doctor env", rank_1);
+    expect(line, 0, "ok    TUTTI_SOCKET_IFNAME = lo");
+    snprintf(line, sizeof line, "%s MASTER_ADDR=192.0.2.9 TUTTI_SOCKET_IFNAME=lo TUTTI_ADVERTISE=192.0.2.8 $T doctor env", rank_1);
+    expect(line, 0, "ok    TUTTI_SOCKET_IFNAME = lo");
 }
 
 static void a_taken_port_is_found(void **state)
@@ -216,10 +274,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_is_told_of),
         cmocka_unit_test(what_will_fail_is_status_1),
+        cmocka_unit_test(networks_that_lack_something_are_told_of),
         cmocka_unit_test(programs_read_json),
         cmocka_unit_test(an_environment_is_told_of),
+        cmocka_unit_test(a_folder_for_dumps_has_to_be_there),
         cmocka_unit_test(backends_that_are_not_there_are_found),
         cmocka_unit_test(contradictions_are_found),
+        cmocka_unit_test(addresses_to_listen_at_are_tried),
         cmocka_unit_test(a_taken_port_is_found),
         cmocka_unit_test(ranks_of_a_launcher_are_fine),
         cmocka_unit_test(wrong_lines_are_refused),

@@ -22,6 +22,7 @@ typedef enum hang_at {
     HANG_FROZEN,     /* with its control group */
     HANG_NOT_JOINED, /* it runs, and has made no world */
     HANG_UNRECORDED, /* it runs, and was told to record nothing */
+    HANG_UNNAMED,    /* it runs, and is not among the processes that were to be looked at */
     HANG_UNSEEN      /* nothing was read of it: on another host, or never started */
 } hang_at;
 
@@ -35,6 +36,7 @@ typedef struct hang_rank {
     double cpu_share; /* of a core, between the two looks; negative: unknown */
     const view_op *wait; /* the oldest operation that it is in; NULL: none */
     double since_s;      /* how long */
+    const view_op *oldest; /* the oldest that has not ended, however young it is; NULL: none */
     const view_op *elsewhere; /* one that it is in in another world; NULL: none */
     double elsewhere_s;
     const view_op *last; /* the latest that has ended */
@@ -47,6 +49,7 @@ typedef struct hang_rank {
 typedef struct hang_cause {
     bool circle;
     bool is_death;
+    bool is_unread; /* of its rank nothing was read, so that nobody knows whether it is one */
     int *ranks; /* the one, or all of the circle, each waiting for the next */
     int n;
     int *waiters; /* who waits for it, or for somebody who does */
@@ -55,6 +58,7 @@ typedef struct hang_cause {
 
 typedef struct hang {
     const job_view *view;
+    const char *job;  /* the world's, or, where none has been made yet, of those that join */
     int world;        /* which of the view's; -1: none has been made yet */
     hang_rank *ranks; /* by rank in that world */
     int n;
@@ -75,13 +79,21 @@ typedef struct hang_look {
 bool hang_look_begin(const job_view *view, hang_look *look);
 void hang_look_release(hang_look *look);
 
-/** Put together who waits for whom in a world, from a view that was read again and arranged; world -1: the view has none.
+/** Put together who waits for whom in a world of a job, from a view that was read again and arranged; world -1: the job has none.
  * Operations younger than least_s do not count. False: no memory. */
-bool hang_find(const job_view *view, int world, const hang_look *look, double least_s, hang *h);
+bool hang_find(const job_view *view, const char *job, int world, const hang_look *look, double least_s, hang *h);
 void hang_release(hang *h);
 
 /** Whether somebody waits, or is behind it that others will have to. */
 bool hang_is_one(const hang *h);
+
+/** By how much rank m came to its operation its after r had given up in the same one, as r's file says; 0: it did not. */
+double hang_came_late_s(const hang_rank *m, const view_op *its, const hang_rank *r);
+/** What rank m has called where r waits; NULL: nothing. */
+const view_op *hang_same_op(const hang_rank *m, const hang_rank *r);
+
+/** Jobs that the ranks of a world are of, which are several if it was merged: at most max of them. Returns how many. */
+int hang_jobs(const hang *h, const char **jobs, int max);
 
 /** In words for people; all: a line for each rank, however many. */
 void hang_print(const hang *h, bool all);

@@ -6,12 +6,18 @@
  * How     1. What each rank is at (hang_ranks.c), in one world, the one that is there now: numbers of former ones are others'
  *            by now.
  *         2. Whom it waits for. In a collective: members that have not issued that number, or something else under it, or
- *            that have failed, or are dead or stopped on the way. In a message: the other end, unless both are in it.
+ *            that have failed, or are dead or stopped on the way. In a message: the other end, unless both are in it. In a
+ *            call that makes a group of another one: members that are not in it; in a shrink not the dead, and not whom it leaves out.
+ *            Of files that failures have written each tells of its own moment: who came when others had given up had not come.
  *         3. A cause is a rank that is waited for and waits for nobody, or cannot go on. Ranks from which no cause is
  *            reached go round in a circle, which is then the cause. */
 #include "hang_find.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* What clocks of hosts may differ by: who came so much behind others may have come with them. */
+#define CLOCKS_DIFFER_NS INT64_C(1000000000)
 
 /* ---- whom it waits for ------------------------------------------------------------------------- */
 
@@ -20,27 +26,96 @@ static bool cannot_go_on(hang_at at)
     return at != HANG_WAITS && at != HANG_BUSY && at != HANG_JOINS;
 }
 
+/* Both in one time, where hosts have clocks of their own. */
+static int64_t real_ns(const hang_rank *r, int64_t ns)
+{
+    return ns + r->seen->info.real_ns;
+}
+
+double hang_came_late_s(const hang_rank *m, const view_op *its, const hang_rank *r)
+{
+    const bool one_clock = m->seen != NULL && r->seen != NULL && strcmp(m->seen->info.host, r->seen->info.host) == 0;
+    int64_t late_ns;
+
+    if (m->seen == NULL || r->seen == NULL || its == NULL || r->seen->info.saved_for == 0)
+        return 0;
+    late_ns = real_ns(m, its->r.issued_ns) - real_ns(r, r->seen->info.read_ns);
+    return late_ns > (one_clock ? 0 : CLOCKS_DIFFER_NS) ? 1e-9 * (double)late_ns : 0;
+}
+
 static bool differs(const view_op *a, const view_op *b)
 {
     return a->r.kind != b->r.kind || a->r.dtype != b->r.dtype || a->r.count != b->r.count || a->r.reduce != b->r.reduce ||
            a->r.peer != b->r.peer;
 }
 
-/* Whether a collective's member has come to it, and does it as the others do. */
-static bool has_come(const hang_rank *m, const view_op *op)
+/* Whether a collective's member has come to what r is in, op, and does it as the others do. */
+static bool has_come(const hang_rank *m, const view_op *op, const hang_rank *r)
 {
     const view_op *its;
 
     if (m->seen == NULL || m->seen->own[op->group].name == NULL || m->seen->own[op->group].issued < op->r.seq)
         return false;
     its = view_find_op(m->seen, op->group, op->r.seq);
+    if (hang_came_late_s(m, its, r) > 0)
+        return false;
     return its == NULL || ((its->r.state != TUTTI_RECORD_FAILED || its->until_saved) && !differs(its, op));
 }
 
-/* Whether that rank is in an operation of this kind in this group, whatever its number. */
-static bool is_in_kind(const hang_rank *m, const view_op *op)
+/* The operation of op's kind in op's group that rank m is in, whatever its number; NULL: none. */
+static const view_op *find_kind(const hang_rank *m, const view_op *op)
 {
-    return m->wait != NULL && m->wait->group == op->group && m->wait->r.kind == op->r.kind;
+    if (m->wait != NULL && m->wait->group == op->group && m->wait->r.kind == op->r.kind)
+        return m->wait;
+    return m->oldest != NULL && m->oldest->group == op->group && m->oldest->r.kind == op->r.kind ? m->oldest : NULL;
+}
+
+static bool is_in_kind(const hang_rank *m, const view_op *op, const hang_rank *r)
+{
+    const view_op *its = find_kind(m, op);
+
+    return its != NULL && hang_came_late_s(m, its, r) == 0;
+}
+
+const view_op *hang_same_op(const hang_rank *m, const hang_rank *r)
+{
+    if (r->wait == NULL || m->seen == NULL || r->wait->group < 0)
+        return NULL;
+    return view_is_collective(r->wait) && r->wait->r.seq != 0 ? view_find_op(m->seen, r->wait->group, r->wait->r.seq)
+                                                              : find_kind(m, r->wait);
+}
+
+static bool is_over(hang_at at)
+{
+    return at == HANG_DEAD || at == HANG_LEFT || at == HANG_PARTED;
+}
+
+/* Rank of the job that is member i of g; -1: none, as a damaged list may say. */
+static int member_of(const hang *h, const view_group *g, int i)
+{
+    const int rank = g->ranks != NULL ? g->ranks[i] : i;
+
+    return rank >= 0 && rank < h->n ? rank : -1;
+}
+
+/* Whether all members that are not in a shrink may be those that its list leaves out: in a large group that is not known. */
+static bool may_all_be_left_out(const hang *h, const view_group *g, const hang_rank *r)
+{
+    int n = 0, i, rank;
+
+    if (r->wait->r.peer >= 0 || r->wait->r.is_listed)
+        return false;
+    for (i = 0; i < g->n_ranks && (g->ranks != NULL || g->n_ranks == h->n); i++)
+        n += (rank = member_of(h, g, i)) >= 0 && rank != r->rank && !is_in_kind(&h->ranks[rank], r->wait, r);
+    return n <= r->wait->r.count;
+}
+
+/* In a shrink those are waited for that live, and are not left out by it. place: of m in the group. */
+static bool is_awaited_to_shrink(const hang_rank *r, const hang_rank *m, int place)
+{
+    if (is_over(m->at) || m->rank == r->wait->r.peer || view_is_left_out(r->wait, place))
+        return false;
+    return cannot_go_on(m->at) || !is_in_kind(m, r->wait, r);
 }
 
 /* Whether the other end of a message is in it, too. */
@@ -59,17 +134,23 @@ static bool is_other_end(const hang_rank *m, int rank, const view_op *op)
     return false;
 }
 
-static bool is_awaited(const hang_rank *r, const hang_rank *m, const view_op *op)
+static bool is_awaited(const hang_rank *r, const hang_rank *m, int place)
 {
+    const view_op *op = r->wait;
+
     if (op->r.kind == TUTTI_RECORD_SEND || op->r.kind == TUTTI_RECORD_RECV)
         return (op->r.peer < 0 || op->r.peer == m->rank) && (cannot_go_on(m->at) || !is_other_end(m, r->rank, op));
     if (op->r.kind == TUTTI_RECORD_WAIT_SIGNAL)
         return op->r.peer < 0 || op->r.peer == m->rank;
-    if (op->r.kind == TUTTI_RECORD_MONITORED_BARRIER || op->r.kind == TUTTI_RECORD_NEW_GROUP || (view_is_collective(op) && op->r.seq == 0))
-        return cannot_go_on(m->at) || !is_in_kind(m, op);
+    if (op->r.kind == TUTTI_RECORD_RECONFIGURE) /* whom it names stands nowhere */
+        return false;
+    if (op->r.kind == TUTTI_RECORD_SHRINK_GROUP)
+        return is_awaited_to_shrink(r, m, place);
+    if (op->r.kind == TUTTI_RECORD_MONITORED_BARRIER || view_is_regrouping(op) || (view_is_collective(op) && op->r.seq == 0))
+        return cannot_go_on(m->at) || !is_in_kind(m, op, r);
     if (!view_is_collective(op)) /* on a window: nobody need be there for it, but alive */
         return op->r.peer == m->rank && cannot_go_on(m->at);
-    if (!has_come(m, op))
+    if (!has_come(m, op, r))
         return true;
     return cannot_go_on(m->at) && m->at != HANG_LEFT && m->wait != NULL; /* stopped, or dead, on the way */
 }
@@ -80,7 +161,7 @@ static bool is_rooted_elsewhere(const hang *h, const hang_rank *r)
     const view_op *op = r->wait;
     const int root = op->r.peer;
 
-    return view_is_collective(op) && root >= 0 && root < h->n && root != r->rank && !has_come(&h->ranks[root], op);
+    return view_is_collective(op) && root >= 0 && root < h->n && root != r->rank && !has_come(&h->ranks[root], op, r);
 }
 
 /* A world is made when all have come. */
@@ -105,13 +186,15 @@ static bool find_awaited(hang *h, hang_rank *r)
         await_joining(h, r);
     if (g == NULL)
         return true;
+    if (r->wait->r.kind == TUTTI_RECORD_SHRINK_GROUP && may_all_be_left_out(h, g, r))
+        return true;
     if (is_rooted_elsewhere(h, r)) {
         r->awaits[r->n_awaits++] = r->wait->r.peer;
         return true;
     }
     for (i = 0; i < g->n_ranks && (g->ranks != NULL || g->n_ranks == h->n) && r->n_awaits < h->n; i++) {
-        m = g->ranks != NULL ? g->ranks[i] : i; /* a damaged list may have somebody twice */
-        if (m >= 0 && m < h->n && m != r->rank && is_awaited(r, &h->ranks[m], r->wait))
+        m = member_of(h, g, i); /* a damaged list may have somebody twice */
+        if (m >= 0 && m != r->rank && is_awaited(r, &h->ranks[m], i))
             r->awaits[r->n_awaits++] = m;
     }
     return true;
@@ -208,6 +291,7 @@ static bool add_single_cause(hang *h, int rank)
     if (c == NULL)
         return false;
     c->ranks[c->n++] = rank;
+    c->is_unread = h->ranks[rank].at == HANG_UNSEEN || h->ranks[rank].at == HANG_UNNAMED;
     return fill_waiters(h, c);
 }
 
@@ -258,6 +342,17 @@ static bool is_waiting(const hang_rank *r)
     return (r->wait != NULL && r->at != HANG_DEAD && r->at != HANG_LEFT) || r->at == HANG_JOINS;
 }
 
+/* Whether somebody is at going on without the dead: they are no news then. */
+static bool is_shrinking(const hang *h)
+{
+    int i;
+
+    for (i = 0; i < h->n; i++)
+        if (h->ranks[i].at == HANG_WAITS && h->ranks[i].wait->r.kind == TUTTI_RECORD_SHRINK_GROUP)
+            return true;
+    return false;
+}
+
 /* A death first, as its group ends with it; then the one that most wait for: it is in the first line. */
 static int by_waiters(const void *a, const void *b)
 {
@@ -265,17 +360,19 @@ static int by_waiters(const void *a, const void *b)
 
     if (x->is_death != y->is_death)
         return x->is_death ? -1 : 1;
+    if (x->is_unread != y->is_unread) /* of whom nothing was read it is only known that he is waited for: he may wait himself */
+        return x->is_unread ? 1 : -1;
     if (x->n_waiters != y->n_waiters)
         return x->n_waiters > y->n_waiters ? -1 : 1;
     return (x->ranks[0] > y->ranks[0]) - (x->ranks[0] < y->ranks[0]);
 }
 
-bool hang_find(const job_view *view, int world, const hang_look *look, double least_s, hang *h)
+bool hang_find(const job_view *view, const char *job, int world, const hang_look *look, double least_s, hang *h)
 {
     bool ok;
     int i;
 
-    *h = (hang){ .view = view, .world = world };
+    *h = (hang){ .view = view, .job = job, .world = world };
     ok = hang_place_ranks(h);
     if (ok)
         hang_look_at_ranks(h, look, least_s);
@@ -290,7 +387,7 @@ bool hang_find(const job_view *view, int world, const hang_look *look, double le
     }
     ok = ok && find_causes(h);
     for (i = 0; i < h->n_causes && ok; i++)
-        h->causes[i].is_death = !h->causes[i].circle && h->ranks[h->causes[i].ranks[0]].at == HANG_DEAD;
+        h->causes[i].is_death = !h->causes[i].circle && h->ranks[h->causes[i].ranks[0]].at == HANG_DEAD && !is_shrinking(h);
     if (ok && h->n_causes > 1)
         qsort(h->causes, (size_t)h->n_causes, sizeof *h->causes, by_waiters);
     return ok;

@@ -47,6 +47,6 @@ json_t *hang_json(const hang *h)
                                                 h->causes[i].circle ? "a circle" : hang_at_words(h->ranks[h->causes[i].ranks[0]].at),
                                                 "ranks", list_of(h->causes[i].ranks, h->causes[i].n), "waiting",
                                                 list_of(h->causes[i].waiters, h->causes[i].n_waiters)));
-    return json_pack("{ss si si so so so}", "doctor", "hang", "world", h->world >= 0 ? h->view->worlds[h->world].generation : 0,
+    return json_pack("{ss so si si so so so}", "doctor", "hang", "job", view_text(h->job), "world", h->world >= 0 ? h->view->worlds[h->world].generation : 0,
                      "waiting", h->n_waiting, "causes", causes, "ranks", ranks, "not_in_it", others);
 }

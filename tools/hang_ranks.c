@@ -16,6 +16,8 @@
 
 #define IDLE_SHARE 0.2
 
+enum { JOBS_MAX = 8 };
+
 static int64_t now_ns(void)
 {
     struct timespec t;
@@ -139,6 +141,10 @@ static void find_operations(const job_view *view, const hang_look *look, double 
         const view_op *op = &r->seen->ops[i];
         const double since_s = now_s - 1e-9 * (double)op->r.issued_ns;
 
+        if (view_was_open(op) && op->r.kind != TUTTI_RECORD_RANGE)
+            r->oldest = op;
+        if (r->last != NULL && view_is_step_of(r->last, op))
+            r->last = NULL; /* nobody has called that */
         if (counts(view, look, r, op) && (since_s >= least_s || op->until_saved)) {
             r->wait = op;
             r->since_s = since_s;
@@ -203,12 +209,14 @@ static void look_at_rank(const job_view *view, const hang_look *look, double lea
         look_elsewhere(view, look, least_s, r);
 }
 
-static void look_at_unseen(hang_rank *r, pid_t pid)
+static void look_at_unseen(const job_view *view, hang_rank *r, pid_t pid)
 {
     r->pid = pid;
     r->now = process_look(pid);
     r->at = by_life(r->now.life);
-    if (r->at == HANG_BUSY)
+    if (r->at == HANG_BUSY && view->from_pids)
+        r->at = HANG_UNNAMED;
+    else if (r->at == HANG_BUSY)
         r->at = process_records_nothing(pid, r->why) ? HANG_UNRECORDED : HANG_NOT_JOINED;
 }
 
@@ -216,16 +224,15 @@ static void look_at_unseen(hang_rank *r, pid_t pid)
  * world only. */
 static void look_for_unseen(hang *h)
 {
-    const char *job = h->view->n_recorders > 0 ? info_of(h->view->recorders[0]).job : "";
     pid_t *pids = calloc((size_t)VIEW_RANKS_MAX, sizeof *pids);
     int *ranks = calloc((size_t)VIEW_RANKS_MAX, sizeof *ranks);
     int n = 0, i;
 
-    if (pids != NULL && ranks != NULL && job[0] != '\0' && !h->view->from_files && is_first_world(h))
-        n = process_find(job, pids, ranks, VIEW_RANKS_MAX);
+    if (pids != NULL && ranks != NULL && h->job[0] != '\0' && !h->view->from_files && is_first_world(h))
+        n = process_find(h->job, pids, ranks, VIEW_RANKS_MAX);
     for (i = 0; i < n; i++)
         if (ranks[i] < h->n && h->ranks[ranks[i]].seen == NULL && (pid_t)h->ranks[ranks[i]].pid < pids[i])
-            look_at_unseen(&h->ranks[ranks[i]], pids[i]);
+            look_at_unseen(h->view, &h->ranks[ranks[i]], pids[i]);
     free(pids);
     free(ranks);
 }
@@ -256,12 +263,12 @@ static int rank_by_launcher(const view_rank *r)
     return atoi(text) >= 0 && atoi(text) < VIEW_RANKS_MAX ? atoi(text) : -1;
 }
 
-/* Which rank of the world this one is: -1: none of them. Who joins is one of the first world only. */
+/* Which rank of the world this one is: -1: none of them. Who joins is one of its job's first world only. */
 static int rank_in(const hang *h, const view_rank *r)
 {
     if (r->world >= 0 || r->is_left)
         return r->world >= 0 && r->world == h->world && r->rank >= 0 && r->rank < VIEW_RANKS_MAX ? r->rank : -1;
-    return is_first_world(h) ? rank_by_launcher(r) : -1;
+    return is_first_world(h) && strcmp(r->info.job, h->job) == 0 ? rank_by_launcher(r) : -1;
 }
 
 static int size_of(const hang *h)
@@ -281,11 +288,41 @@ static int size_of(const hang *h)
     return n < VIEW_RANKS_MAX ? n : VIEW_RANKS_MAX;
 }
 
-/* Whether a process that is not in this world is in no other one either. */
+int hang_jobs(const hang *h, const char **jobs, int max)
+{
+    int n = 0, i, k;
+
+    for (i = 0; i < h->n; i++) {
+        const char *job = h->ranks[i].seen != NULL ? h->ranks[i].seen->info.job : h->job;
+
+        for (k = 0; k < n && strcmp(jobs[k], job) != 0;)
+            k++;
+        if (k == n && n < max)
+            jobs[n++] = job;
+    }
+    return n;
+}
+
+/* Whether a process is of a job that has ranks in this world, or of the world's own. Asked when the ranks are in their places. */
+static bool is_of_its_jobs(const hang *h, const view_rank *r)
+{
+    const char *jobs[JOBS_MAX];
+    const int n = hang_jobs(h, jobs, JOBS_MAX);
+    int k;
+
+    for (k = 0; k < n; k++)
+        if (strcmp(jobs[k], r->info.job) == 0)
+            return true;
+    return strcmp(h->job, r->info.job) == 0;
+}
+
+/* Whether a process that is not in this world is in no other one either, and is to be told of with this one. */
 static bool is_outside(const hang *h, const view_rank *r)
 {
     int i;
 
+    if (!is_of_its_jobs(h, r))
+        return false;
     for (i = 0; i < h->view->n_ranks; i++)
         if (h->view->ranks[i].recorder == r->recorder && h->view->ranks[i].world >= 0)
             return false;

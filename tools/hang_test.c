@@ -140,6 +140,130 @@ static void a_group_that_is_made_waits_for_its_members(void **state)
     says_nothing_of("rank 3 (pid 1003");
 }
 
+/* A call that is made of others is told of itself, also when it is over. */
+static void who_is_missing_from_a_grow_is_named(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(4);
+    for (rank = 0; rank < 4; rank++) {
+        if (rank == 2)
+            continue;
+        add_open(rank, TUTTI_RECORD_GROW_GROUP, 0, 0, -1, 0, 1);
+        add_open(rank, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 5);
+    }
+    made_add(&made[2], &(made_op){ TUTTI_RECORD_GROW_GROUP, TUTTI_RECORD_DONE, 0, 0, -1, 0, 0, NOW_NS - 50 * S_NS, NOW_NS - 48 * S_NS });
+    made_add(&made[2], &(made_op){ TUTTI_RECORD_BROADCAST, TUTTI_RECORD_DONE, 0, 0, 0, 0, 9, NOW_NS - 49 * S_NS, NOW_NS - 48 * S_NS });
+    look(4, 1, "rank 2 (pid 1002, n1) has not come");
+    assert_int_equal(strncmp(text, "rank 2", 6), 0); /* it is the first that is read */
+    says("ranks 0, 1, 3 wait for it, rank 3 since 33.0 s in grow_group (1 newcomer) on group 'world'");
+    says("its last operation: grow_group (those that have asked) on group 'world', done 48.0 s ago");
+    says_nothing_of("broadcast");
+    says_nothing_of("all_reduce #2");
+}
+
+/* All members are there: it is for others to come. */
+static void newcomers_that_are_awaited_are_told_of(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(3);
+    for (rank = 0; rank < 3; rank++)
+        add_open(rank, TUTTI_RECORD_GROW_GROUP, 0, 0, -1, 0, 2);
+    add_open(1, TUTTI_RECORD_BROADCAST, 0, 3, 0, 0, 500);
+    look(3, 1, "nobody is missing: all members are in it, and wait for newcomers");
+    says("in grow_group (2 newcomers) on group 'world', since 30.0 s");
+    begin_world(2);
+    for (rank = 0; rank < 2; rank++)
+        add_open(rank, TUTTI_RECORD_RECONFIGURE, 0, 0, -1, 0, 3);
+    look(2, 1, "no member is missing: they wait for processes that are not in this group");
+    says("in reconfigure (to be 3) on group 'world'");
+}
+
+/* Rank 1 is dead, and the others go on without it: that it is missing is no news, that rank 3 is is. */
+static void who_is_missing_from_a_shrink_is_named(void **state)
+{
+    static const int ranks[] = { 0, 1, 2 };
+    int rank;
+
+    (void)state;
+    begin_world(4);
+    made[1].head.saved_state = 'X';
+    add_open(0, TUTTI_RECORD_SHRINK_GROUP, 0, 0, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_SHRINK_GROUP, 0, 0, -1, 0, 0);
+    look(4, 1, "rank 3 (pid 1003, n1) has not come\n  ranks 0, 2 wait for it, rank 2 since 32.0 s in shrink_group on group 'world'");
+    assert_int_equal(strncmp(text, "rank 3", 6), 0); /* it is the first that is read */
+    says("rank 1 (pid 1001, n1) is dead\n  nobody waits for it");
+    begin_world(4); /* the one that is left out lives */
+    add_open(0, TUTTI_RECORD_SHRINK_GROUP, 0, 0, 1, 0, 1);
+    add_open(2, TUTTI_RECORD_SHRINK_GROUP, 0, 0, 1, 0, 1);
+    look(4, 1, "rank 3 (pid 1003, n1) has not come\n  ranks 0, 2 wait for it, rank 2 since 32.0 s in shrink_group (without rank 1)");
+    says_nothing_of("rank 1 (pid 1001");
+    add_open(3, TUTTI_RECORD_SHRINK_GROUP, 0, 0, 1, 0, 1);
+    look(4, 1, "nobody is missing: all that live, and are to go on, are in it");
+    begin_world(4);
+    add_open(0, TUTTI_RECORD_SHRINK_GROUP, 0, 0, -1, 0, 2);
+    add_open(2, TUTTI_RECORD_SHRINK_GROUP, 0, 0, -1, 0, 2);
+    look(4, 1, "nobody is missing: all that live, and are to go on, are in it");
+    says("in shrink_group (without 2 ranks) on group 'world'");
+    begin_world(4); /* the one that is left out calls it, too */
+    for (rank = 0; rank < 3; rank++)
+        add_open(rank, TUTTI_RECORD_SHRINK_GROUP, 0, 0, rank == 1 ? 3 : 1, 0, 1);
+    look(4, 1, "rank 3 (pid 1003, n1) has not come");
+    begin_world(4); /* of a group that rank 3 is not in */
+    for (rank = 0; rank < 3; rank++)
+        made_group(&made[rank], 1, "7", ranks, 3);
+    add_open(0, TUTTI_RECORD_SHRINK_GROUP, 1, 0, -1, 0, 2);
+    look(4, 1, "nobody is missing: all that live, and are to go on, are in it");
+}
+
+/* Whom a list of several leaves out is not waited for, and named; who is to go on is. */
+static void a_list_of_several_is_known(void **state)
+{
+    static const int ranks[] = { 0, 2, 3 };
+    int rank;
+
+    (void)state;
+    begin_world(5);
+    for (rank = 0; rank < 4; rank += 2) {
+        add_open(rank, TUTTI_RECORD_SHRINK_GROUP, 0, 0, -1, 0, 2);
+        made_left_out(&made[rank], 1 << 1 | 1 << 4);
+    }
+    look(5, 1, "rank 3 (pid 1003, n1) has not come\n  ranks 0, 2 wait for it, rank 2 since 32.0 s in shrink_group (without ranks 1, 4)");
+    assert_int_equal(strncmp(text, "rank 3", 6), 0); /* it is the first that is read */
+    says_nothing_of("rank 1 (pid 1001");
+    says_nothing_of("rank 4 (pid 1004");
+    add_open(3, TUTTI_RECORD_SHRINK_GROUP, 0, 0, -1, 0, 2);
+    made_left_out(&made[3], 1 << 1 | 1 << 4);
+    look(5, 1, "nobody is missing: all that live, and are to go on, are in it");
+    begin_world(4); /* of a group that rank 1 is not in: bits are for members of that */
+    for (rank = 0; rank < 4; rank++)
+        if (rank != 1)
+            made_group(&made[rank], 1, "7", ranks, 3);
+    add_open(0, TUTTI_RECORD_SHRINK_GROUP, 1, 0, -1, 0, 1);
+    made_left_out(&made[0], 1 << 1);
+    look(4, 1, "rank 3 (pid 1003, n1) has not come");
+    says("in shrink_group (without rank 2) on group '7'");
+    says_nothing_of("rank 2 (pid 1002, n1) has not come");
+}
+
+/* By colours: all tell each other theirs first, in a gather that nobody has called. */
+static void who_is_missing_from_a_split_by_colour_is_named(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(3);
+    for (rank = 0; rank < 3; rank += 2) {
+        add_open(rank, TUTTI_RECORD_SPLIT_GROUP, 0, 0, -1, 0, 0);
+        add_open(rank, TUTTI_RECORD_ALL_GATHER, 0, 2, -1, 0, 1);
+    }
+    look(3, 1, "rank 1 (pid 1001, n1) has not come\n  ranks 0, 2 wait for it, rank 2 since 32.0 s in split_group on group 'world'");
+    says_nothing_of("all_gather");
+}
+
 static void who_was_not_read_is_named(void **state)
 {
     (void)state;
@@ -151,6 +275,26 @@ static void who_was_not_read_is_named(void **state)
     says("ranks 0-2 wait for it");
     says("next: run tutti doctor hang on its host, or bring its dump");
     says("\n      3         -                is not to be seen here"); /* no number of a process */
+}
+
+/* Of rank 0, on another host, nothing is known but that it is waited for; rank 1, which has been read, is behind it. */
+static void what_was_read_comes_before_what_was_not(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(4);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(3, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    for (rank = 1; rank < 4; rank++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "%d.rec", rank);
+        made_write(&made[rank], name);
+    }
+    expect("doctor hang --dumps *.rec", 1, "\nrank 0 is not to be seen here\n  ranks 2, 3 wait for it");
+    assert_int_equal(strncmp(text, "rank 1 (pid 1001, n1) has not come", 34), 0);
+    assert_int_equal(system("rm *.rec"), 0);
 }
 
 static void different_calls_are_shown(void **state)
@@ -263,6 +407,41 @@ static void what_failed_was_under_way_until_then(void **state)
         made[rank].head.saved_for = 0; /* of a look by hand, a while after: nobody waits any more */
     made[1].head.saved_state = 'S';
     look(3, 0, "nobody waits in an operation");
+}
+
+/* An operation of rank 1 that failed at ended_ns, and had its file written then. */
+static void add_failed(int rank, tutti_record_kind kind, uint64_t seq, int64_t began_ns, int64_t ended_ns)
+{
+    made_add(&made[rank], &(made_op){ kind, TUTTI_RECORD_FAILED, 0, seq, -1, 0, 7, began_ns, ended_ns });
+    made[rank].head.saved_for = 2;
+    made[rank].head.saved_ns = ended_ns;
+    made[rank].head.saved_ticks = (uint64_t)ended_ns;
+}
+
+/* Each file is of the moment at which its rank failed: rank 1 came to it when the others had failed in it. */
+static void who_came_too_late_is_named(void **state)
+{
+    static const tutti_record_kind kinds[] = { TUTTI_RECORD_ALL_REDUCE, TUTTI_RECORD_GROW_GROUP };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        begin_world(3);
+        add_failed(0, kinds[i], i == 0 ? 2 : 0, NOW_NS - 10 * S_NS, NOW_NS - 5 * S_NS);
+        add_failed(2, kinds[i], i == 0 ? 2 : 0, NOW_NS - 9 * S_NS, NOW_NS - 5 * S_NS);
+        add_failed(1, kinds[i], i == 0 ? 2 : 0, NOW_NS - 3 * S_NS, NOW_NS - 3 * S_NS + 1000);
+        look(3, 1, "rank 1 (pid 1001, n1) came too late\n  ranks 0, 2 wait for it, rank 0 since 5.0 s in ");
+        says(i == 0 ? "it came to all_reduce #2 (sum, 7 f32) on group 'world' 2.0 s after rank 0 had given up"
+                    : "it came to grow_group (7 newcomers) on group 'world' 2.0 s after rank 0 had given up");
+        says("its last operation: all_reduce #1");
+        says("next: see what it did before that");
+    }
+    begin_world(3); /* hosts whose clocks do not agree that well */
+    add_failed(0, TUTTI_RECORD_ALL_REDUCE, 2, NOW_NS - 10 * S_NS, NOW_NS - 5 * S_NS);
+    add_failed(2, TUTTI_RECORD_ALL_REDUCE, 2, NOW_NS - 9 * S_NS, NOW_NS - 5 * S_NS);
+    add_failed(1, TUTTI_RECORD_ALL_REDUCE, 2, NOW_NS - 5 * S_NS + S_NS / 2, NOW_NS - 4 * S_NS);
+    snprintf(made[1].head.host, sizeof made[1].head.host, "n2");
+    look(3, 1, "nobody is missing: all members are in it, and what they send moves slowly");
 }
 
 static void windows_wait_for_signals_only(void **state)
@@ -456,6 +635,105 @@ static void files_are_of_their_time(void **state)
     says("next: kill -CONT 1001");
 }
 
+/* The world that was begun last becomes one of another job, with processes of its own. */
+static void be_another_job(int n, const char *job)
+{
+    int rank;
+
+    for (rank = 0; rank < n; rank++) {
+        snprintf(made[rank].head.job, sizeof made[rank].head.job, "%s", job);
+        made[rank].head.pid = 2000 + rank;
+    }
+}
+
+static void write_world(int n, const char *prefix)
+{
+    char name[32];
+    int rank;
+
+    for (rank = 0; rank < n; rank++) {
+        snprintf(name, sizeof name, "%s%d.rec", prefix, rank);
+        made_write(&made[rank], name);
+    }
+}
+
+/* Files of two jobs of one size: ranks of the one do not wait for those of the other. */
+static void jobs_are_told_apart(void **state)
+{
+    (void)state;
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    write_world(3, "a");
+    begin_world(3);
+    be_another_job(3, "other");
+    add_open(1, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    write_world(3, "b");
+    expect("doctor hang --dumps *.rec", 1, "job 'made': 3 ranks, 3 read from files; 2 wait in an operation");
+    says("rank 1 (pid 1001, n1) has not come\n  ranks 0, 2 wait for it");
+    says("job 'other': 3 ranks, 3 read from files; 2 wait in an operation");
+    says("rank 0 (pid 2000, n1) has not come\n  ranks 1, 2 wait for it");
+    says_nothing_of("not in it:");
+    begin_world(3); /* nothing hangs any more: both are told of */
+    write_world(3, "a");
+    begin_world(3);
+    be_another_job(3, "other");
+    write_world(3, "b");
+    expect("doctor hang --dumps *.rec", 0, "job 'made': 3 ranks, 3 read from files; nobody waits");
+    says("job 'other': 3 ranks, 3 read from files; nobody waits");
+    made_begin(&made[0], 0, 3, "n1", NOW_NS, 0); /* the other one is not there yet */
+    made_begin(&made[1], 1, 3, "n1", NOW_NS, 0);
+    be_another_job(2, "other");
+    write_world(2, "b");
+    assert_int_equal(unlink("b2.rec"), 0);
+    expect("doctor hang --dumps *.rec", 1, "job 'other': 3 ranks, 2 read from files; 2 join; nobody waits in an operation");
+    says("rank 2 is not to be seen here\n  ranks 0, 1 wait for it to join");
+    says_nothing_of("job 'made'");
+    assert_int_equal(system("rm *.rec"), 0);
+}
+
+/* Members of two jobs have one world, whose number tells. */
+static void a_merged_world_has_all_of_its_jobs(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(2);
+    for (rank = 0; rank < 2; rank++)
+        made_world(&made[rank], 0, 11, 1, rank, -1);
+    snprintf(made[1].head.job, sizeof made[1].head.job, "guest");
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    look(2, 1, "jobs 'made', 'guest': 2 ranks, 2 read from files");
+    says("rank 1 (pid 1001, n1) has not come\n  rank 0 waits for it");
+}
+
+/* What was saved at two times is of one process: the later one counts, whatever the order of the files. */
+static void a_process_counts_once(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(2);
+    write_world(2, "2-early"); /* nobody waits yet */
+    for (rank = 0; rank < 2; rank++) {
+        made[rank].head.saved_ns = NOW_NS + 5 * S_NS;
+        made[rank].head.saved_ticks = (uint64_t)(NOW_NS + 5 * S_NS);
+    }
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    write_world(2, "1-late");
+    expect("doctor hang --dumps *.rec", 1, "job 'made': 2 ranks, 2 read from files; 1 waits in an operation");
+    says("tutti doctor hang: 2 of these are of processes that are there more than once: the latest of each counts\n");
+    says_nothing_of("not in it:");
+    expect("trace --out t.json --dumps *.rec", 0, "t.json: 3 operations of 2 ranks on 1 host");
+    expect("doctor hang --dumps 1-late0.rec 1-late0.rec 1-late1.rec", 1, "2 ranks, 2 read from files");
+    says("tutti doctor hang: 1 of these is of processes");
+    made[1].head.pid_began = 2; /* a later process of that number is another one */
+    made_write(&made[1], "1-late1.rec");
+    expect("trace --out t.json --dumps *.rec", 0, "of 3 ranks on 1 host");
+    assert_int_equal(system("rm *.rec t.json"), 0);
+}
+
 /* What TUTTI_TRACE_FILE has written for other tools leads to what stands beside it. */
 static void json_leads_to_what_is_beside_it(void **state)
 {
@@ -487,6 +765,7 @@ static void programs_read_json(void **state)
     all = json_loads(text, 0, NULL);
     assert_non_null(all);
     assert_int_equal(json_integer_value(json_object_get(all, "waiting")), 2);
+    assert_string_equal(json_string_value(json_object_get(all, "job")), "made");
     cause = json_array_get(json_object_get(all, "causes"), 0);
     assert_int_equal(json_integer_value(json_array_get(json_object_get(cause, "ranks"), 0)), 1);
     assert_int_equal(json_array_size(json_object_get(cause, "waiting")), 2);
@@ -494,6 +773,7 @@ static void programs_read_json(void **state)
     json_decref(all);
     assert_int_equal(run("doctor hang --save saved --dumps *.rec"), 1);
     expect("doctor hang --dumps saved/*.rec", 1, "rank 1 (pid 1001, n1) has not come");
+    expect("doctor hang --save /nowhere/x --dumps *.rec", 2, "cannot make '/nowhere/x'"); /* which says nothing of a hang */
     assert_int_equal(system("rm -r saved *.rec"), 0);
 }
 
@@ -532,9 +812,13 @@ static void wrong_lines_are_refused(void **state)
     expect("doctor hang --dumps", 2, "--dumps needs files");
     expect("doctor hang --dumps /nowhere/x.rec", 2, "/nowhere/x.rec");
     expect("doctor hang --dumps /etc/passwd", 2, "/etc/passwd");
+    expect("doctor hang --dumps /etc", 2, "'/etc' is a folder\n  next: name the files in it: /etc/*.rec");
+    expect("trace --dumps /etc", 2, "'/etc' is a folder");
     expect("doctor hang --job x --pid 1", 2, "exclude each other");
     expect("doctor hang --least soon", 2, "--least 'soon' is no number of seconds");
     expect("doctor hang --job no-such-job", 2, "no process of job 'no-such-job' is found on this host");
+    says("those of another user are seen by that user, and by root");
+    expect("doctor hang --least 1e300", 2, "no number of seconds below 1e9");
     expect("doctor hang --jbo x", 2, "did you mean '--job'");
     expect("trace --help", 0, "usage: tutti trace");
     expect("trace --dumps", 2, "--dumps needs files");
@@ -564,13 +848,20 @@ int main(void)
         cmocka_unit_test(nobody_waits),
         cmocka_unit_test(who_has_not_come_is_named),
         cmocka_unit_test(a_group_that_is_made_waits_for_its_members),
+        cmocka_unit_test(who_is_missing_from_a_grow_is_named),
+        cmocka_unit_test(newcomers_that_are_awaited_are_told_of),
+        cmocka_unit_test(who_is_missing_from_a_shrink_is_named),
+        cmocka_unit_test(a_list_of_several_is_known),
+        cmocka_unit_test(who_is_missing_from_a_split_by_colour_is_named),
         cmocka_unit_test(who_was_not_read_is_named),
+        cmocka_unit_test(what_was_read_comes_before_what_was_not),
         cmocka_unit_test(different_calls_are_shown),
         cmocka_unit_test(circles_over_groups_are_found),
         cmocka_unit_test(messages_are_looked_at_from_both_ends),
         cmocka_unit_test(circles_of_messages_say_who_has_to_turn),
         cmocka_unit_test(the_dead_wait_for_nobody),
         cmocka_unit_test(what_failed_was_under_way_until_then),
+        cmocka_unit_test(who_came_too_late_is_named),
         cmocka_unit_test(windows_wait_for_signals_only),
         cmocka_unit_test(a_root_that_is_missing_is_enough),
         cmocka_unit_test(who_has_left_or_failed_is_named),
@@ -583,6 +874,9 @@ int main(void)
         cmocka_unit_test(worlds_beside_each_other_are_both_looked_at),
         cmocka_unit_test(newcomers_are_not_taken_for_members),
         cmocka_unit_test(files_are_of_their_time),
+        cmocka_unit_test(jobs_are_told_apart),
+        cmocka_unit_test(a_merged_world_has_all_of_its_jobs),
+        cmocka_unit_test(a_process_counts_once),
         cmocka_unit_test(json_leads_to_what_is_beside_it),
         cmocka_unit_test(programs_read_json),
         cmocka_unit_test(files_that_are_none_do_no_harm),

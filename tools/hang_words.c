@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_BYTES = 160, WHO_BYTES = 256, CAUSES_SHOWN = 8, RANKS_SHOWN = 16 };
+enum { LIST_BYTES = 160, WHO_BYTES = 256, CAUSES_SHOWN = 8, RANKS_SHOWN = 16, JOBS_SHOWN = 4 };
 
 static const char *const at_words[] = {
     [HANG_WAITS] = "waits",
@@ -21,6 +21,7 @@ static const char *const at_words[] = {
     [HANG_FROZEN] = "is frozen with its control group",
     [HANG_NOT_JOINED] = "runs, and has not joined",
     [HANG_UNRECORDED] = "runs, and records nothing",
+    [HANG_UNNAMED] = "runs, and was not among those named",
     [HANG_UNSEEN] = "is not to be seen here",
 };
 
@@ -64,7 +65,7 @@ void hang_write_op(const hang *h, const view_op *op, char out[HANG_LINE_MAX])
 {
     char text[VIEW_TEXT_MAX];
 
-    view_describe(op, text);
+    view_describe(h->view, op, text);
     snprintf(out, HANG_LINE_MAX, "%s on group '%.64s'", text, group_name(h, op));
 }
 
@@ -155,12 +156,22 @@ static const view_op *instead(const hang_rank *r, const hang_rank *w)
     return its;
 }
 
+/* By how much r came after who waited for it had given up; 0: it did not. */
+static double late_s(const hang_rank *r, const hang_rank *w)
+{
+    return w != NULL ? hang_came_late_s(r, hang_same_op(r, w), w) : 0;
+}
+
 static void print_what_it_does(const hang *h, const hang_rank *r, const hang_rank *w)
 {
     const view_op *other = instead(r, w);
     char text[HANG_LINE_MAX], since[32];
 
-    if (r->wait != NULL) {
+    if (late_s(r, w) > 0) {
+        hang_write_op(h, hang_same_op(r, w), text);
+        write_time(late_s(r, w), since);
+        printf("  it came to %s %s after rank %d had given up\n", text, since, w->rank);
+    } else if (r->wait != NULL) {
         hang_write_op(h, r->wait, text);
         write_time(r->since_s, since);
         if (r->at == HANG_DEAD || r->at == HANG_LEFT)
@@ -207,9 +218,12 @@ static void print_next(const hang_rank *r, const hang_rank *w)
                (int)strcspn(r->why, "="), r->why);
         break;
     case HANG_NOT_JOINED: printf("  next: see what it does before tutti_init_process_group(): gdb -p %lld\n", (long long)r->pid); break;
+    case HANG_UNNAMED: printf("  next: name it, too: --pid ... %lld\n", (long long)r->pid); break;
     case HANG_UNSEEN: printf("  next: run tutti doctor hang on its host, or bring its dump (--save, then --dumps)\n"); break;
     default:
-        if (w != NULL && w->wait->r.kind == TUTTI_RECORD_SEND)
+        if (late_s(r, w) > 0)
+            printf("  next: see what it did before that; if that has to take so long, a longer timeout (TUTTI_TIMEOUT_MS)\n");
+        else if (w != NULL && w->wait->r.kind == TUTTI_RECORD_SEND)
             printf("  next: rank %d has to post the receive: recv from rank %d, tag %d; or rank %d sends with tutti_isend()\n", r->rank,
                    w->rank, w->wait->r.tag, w->rank);
         else if (r->pid != 0)
@@ -224,7 +238,7 @@ static void print_single(const hang *h, const hang_cause *c)
     char who[WHO_BYTES];
 
     write_who(r, who);
-    printf("%s %s\n", who, r->at == HANG_BUSY && w != NULL ? "has not come" : at_words[r->at]);
+    printf("%s %s\n", who, late_s(r, w) > 0 ? "came too late" : r->at == HANG_BUSY && w != NULL ? "has not come" : at_words[r->at]);
     print_waiters(h, c);
     print_what_it_does(h, r, w);
     print_next(r, w);
@@ -407,9 +421,21 @@ static void print_failures(const hang *h, bool all)
     printf("and rank%s %s later (--all)\n", n == 1 ? "" : "s", list);
 }
 
+/* "job 'a'"; "jobs 'a', 'b'" of a world that was merged; "job" of one without a name. */
+static void print_jobs(const hang *h)
+{
+    const char *jobs[JOBS_SHOWN];
+    const int n = hang_jobs(h, jobs, JOBS_SHOWN);
+    int i;
+
+    printf("job%s", n > 1 ? "s" : "");
+    for (i = 0; i < n; i++)
+        if (jobs[i][0] != '\0' || n > 1)
+            printf("%s '%s'", i > 0 ? "," : "", jobs[i]);
+}
+
 static void print_summary(const hang *h)
 {
-    const char *job = h->view->n_recorders > 0 && h->n > 0 ? h->view->ranks[0].info.job : "";
     const int generation = h->world >= 0 ? h->view->worlds[h->world].generation : 0;
     char longest[32], world[32] = "";
     int seen = 0, i;
@@ -419,8 +445,8 @@ static void print_summary(const hang *h)
     for (i = 0; i < h->n; i++)
         seen += h->ranks[i].seen != NULL;
     write_time(h->longest_s, longest);
-    printf("job%s%s%s%s: %d rank%s, %d read%s; ", job[0] != '\0' ? " '" : "", job, job[0] != '\0' ? "'" : "", world, h->n,
-           h->n == 1 ? "" : "s", seen, h->view->from_files ? " from files" : "");
+    print_jobs(h);
+    printf("%s: %d rank%s, %d read%s; ", world, h->n, h->n == 1 ? "" : "s", seen, h->view->from_files ? " from files" : "");
     if (h->n_joining > 0)
         printf("%d join%s; ", h->n_joining, h->n_joining == 1 ? "s" : "");
     if (h->n_waiting == 0)
@@ -444,13 +470,57 @@ static void print_causes(const hang *h, bool all)
         printf("and %d more causes (--all)\n\n", h->n_causes - i);
 }
 
+/* The first rank that waits. */
+static const hang_rank *first_waiter(const hang *h)
+{
+    int i = 0;
+
+    while (i < h->n - 1 && h->ranks[i].at != HANG_WAITS)
+        i++;
+    return &h->ranks[i];
+}
+
+/* All are in it that have to be, as far as is known. */
+static void print_complete(const hang *h)
+{
+    switch ((int)first_waiter(h)->wait->r.kind) {
+    case TUTTI_RECORD_GROW_GROUP:
+        printf("nobody is missing: all members are in it, and wait for newcomers\n"
+               "  next: see whether those were started, and call tutti_join_group() with this store and name\n");
+        break;
+    case TUTTI_RECORD_MERGE_GROUP:
+    case TUTTI_RECORD_RECONFIGURE:
+        printf("no member is missing: they wait for processes that are not in this group\n"
+               "  next: see whether those call the same, with this store\n");
+        break;
+    case TUTTI_RECORD_SHRINK_GROUP:
+        printf("nobody is missing: all that live, and are to go on, are in it, and agree who they are\n"
+               "  next: look again; else gdb -p PID on one of them\n");
+        break;
+    default:
+        printf("nobody is missing: all members are in it, and what they send moves slowly, or not at all\n"
+               "  next: look again whether the numbers have changed; else gdb -p PID on one of them\n");
+        break;
+    }
+}
+
+/* Whether somebody waits for any of the causes. */
+static bool is_explained(const hang *h)
+{
+    int i;
+
+    for (i = 0; i < h->n_causes; i++)
+        if (h->causes[i].n_waiters > 0 || h->causes[i].circle)
+            return true;
+    return false;
+}
+
 void hang_print(const hang *h, bool all)
 {
     print_causes(h, all);
     print_summary(h);
-    if (h->n_causes == 0 && h->n_waiting > 0)
-        printf("nobody is missing: all members are in it, and what they send moves slowly, or not at all\n"
-               "  next: look again whether the numbers have changed; else gdb -p PID on one of them\n");
+    if (h->n_waiting > 0 && (h->n_causes == 0 || (!is_explained(h) && view_is_regrouping(first_waiter(h)->wait))))
+        print_complete(h);
     print_ranks(h, all);
     print_others(h, all);
     print_failures(h, all);

@@ -4,9 +4,9 @@
  *
  * Why     A number says who a rank is in one world only. After a death the others go on in another world under other numbers,
  *         and their recorders have both: whoever mixes them accuses the wrong one.
- * How     1. Worlds. Groups of two recorders are of one world if they carry its number; where backends have none, if age and
+ * How     1. Worlds. Groups of two recorders are of one world if they carry its number; where backends have none, if job, age and
  *            size are the same. A world is past when another one has taken its place in some process, or when nobody who lives
- *            has it any more and others have a younger one.
+ *            has it any more and others of its job have a younger one.
  *         2. Ranks. Each world of a recorder is one, and each object of it, as ranks may be threads. Where whole lives are
  *            wanted (a time line), a world goes on in the row of the one that it follows.
  *         3. Groups, of one world and one name and the same members, and the operations of each rank in them.
@@ -29,20 +29,20 @@ typedef struct table {
 
 /* ---- worlds ------------------------------------------------------------------------------------ */
 
-static bool is_world(const view_world *w, const tutti_recorder_group *g)
+static bool is_world(const view_world *w, const tutti_recorder_group *g, const char *job)
 {
     if (w->id != 0 || g->world_id != 0)
         return w->id == g->world_id;
-    return w->generation == g->generation && w->size == g->world_size;
+    return w->generation == g->generation && w->size == g->world_size && strcmp(w->job, job) == 0;
 }
 
-static int world_of(job_view *view, const tutti_recorder_group *g)
+static int world_of(job_view *view, const tutti_recorder_group *g, const char *job)
 {
     view_world *more;
     int i;
 
     for (i = 0; i < view->n_worlds; i++)
-        if (is_world(&view->worlds[i], g)) {
+        if (is_world(&view->worlds[i], g, job)) {
             if (g->generation > view->worlds[i].generation) /* who came from elsewhere has counted less */
                 view->worlds[i].generation = g->generation;
             return i;
@@ -51,7 +51,7 @@ static int world_of(job_view *view, const tutti_recorder_group *g)
     if (more == NULL)
         return -1;
     view->worlds = more;
-    more[view->n_worlds] = (view_world){ .id = g->world_id, .generation = g->generation, .size = g->world_size };
+    more[view->n_worlds] = (view_world){ .id = g->world_id, .job = job, .generation = g->generation, .size = g->world_size };
     return view->n_worlds++;
 }
 
@@ -84,15 +84,23 @@ static void find_past(job_view *view, const table *t)
     }
 }
 
-static void find_forsaken(job_view *view)
+/* Whether somebody lives in a younger world of the same job. */
+static bool is_forsaken_for_another(const job_view *view, const view_world *w)
 {
-    int youngest = 0, i;
+    int i;
 
     for (i = 0; i < view->n_worlds; i++)
-        if (view->worlds[i].n_living > 0 && view->worlds[i].generation > youngest)
-            youngest = view->worlds[i].generation;
+        if (view->worlds[i].n_living > 0 && view->worlds[i].generation > w->generation && strcmp(view->worlds[i].job, w->job) == 0)
+            return true;
+    return false;
+}
+
+static void find_forsaken(job_view *view)
+{
+    int i;
+
     for (i = 0; i < view->n_worlds; i++)
-        if (view->worlds[i].n_living == 0 && view->worlds[i].generation < youngest)
+        if (view->worlds[i].n_living == 0 && is_forsaken_for_another(view, &view->worlds[i]))
             view->worlds[i].is_past = true;
 }
 
@@ -141,7 +149,7 @@ static bool read_table(job_view *view, tutti_recorder *recorder, table *t)
         k = t->n;
         t->groups[k] = (tutti_recorder_group)TUTTI_RECORDER_GROUP;
         (void)tutti_recorder_get_group(recorder, k, &t->groups[k]); /* it is there */
-        t->world[k] = world_of(view, &t->groups[k]);
+        t->world[k] = world_of(view, &t->groups[k], t->info.job);
         t->group[k] = t->world[k] >= 0 ? group_of(view, t->world[k], &t->groups[k]) : -1;
         t->row[k] = -1;
         if (t->group[k] < 0)

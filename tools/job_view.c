@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "process.h"
 
-enum { PATH_BYTES = 4096, PIDS_SHOWN = 8 };
+enum { PATH_BYTES = 4096, PIDS_SHOWN = 8, LIST_BYTES = 96 };
 
 /* ---- which recorders --------------------------------------------------------------------------- */
 
@@ -91,7 +92,8 @@ static bool say_none(const char *command, const char *job)
     if (n > 0)
         say_unrecorded(command, job, pids, n);
     else
-        fprintf(stderr, "%s: no process of %s%s%s is found on this host\n  next: name processes (--pid), or files (--dumps)\n",
+        fprintf(stderr, "%s: no process of %s%s%s is found on this host\n"
+                        "  next: name processes (--pid), or files (--dumps); those of another user are seen by that user, and by root\n",
                 command, job != NULL ? "job '" : "any job", job != NULL ? job : "", job != NULL ? "'" : "");
     free(pids);
     free(ranks);
@@ -117,6 +119,53 @@ static bool make_list(const char *command, int n, job_view *view)
     return view->recorders != NULL || no_memory(command);
 }
 
+/* ---- once each --------------------------------------------------------------------------------- */
+
+static bool same_process(const tutti_recorder_info *a, const tutti_recorder_info *b)
+{
+    return a->pid == b->pid && a->pid_began == b->pid_began && strcmp(a->boot, b->boot) == 0 && strcmp(a->host, b->host) == 0;
+}
+
+/* Whether recorder i of n is of a process that has a later one, or the same one once more behind it. */
+static bool is_outdated(const tutti_recorder_info *info, int n, int i)
+{
+    int k;
+
+    for (k = 0; k < n; k++)
+        if (k != i && same_process(&info[i], &info[k]) &&
+            (info[k].read_ns > info[i].read_ns || (info[k].read_ns == info[i].read_ns && k > i)))
+            return true;
+    return false;
+}
+
+/* A process counts once, with what is known last of it: folders that were saved one after the other may be read together. */
+static bool keep_latest(const char *command, job_view *view)
+{
+    const int n = view->n_recorders;
+    tutti_recorder_info *info = calloc((size_t)n + 1, sizeof *info); /* words in it are the recorders' */
+    tutti_recorder **outdated = calloc((size_t)n + 1, sizeof *outdated);
+    bool ok = info != NULL && outdated != NULL;
+    int i, kept = 0;
+
+    for (i = 0; i < n && ok; i++)
+        info[i] = info_of(view->recorders[i]);
+    for (i = 0; i < n && ok; i++)
+        if (is_outdated(info, n, i))
+            outdated[i - kept] = view->recorders[i];
+        else
+            view->recorders[kept++] = view->recorders[i];
+    for (i = 0; i < n - kept && ok; i++)
+        tutti_recorder_close(outdated[i]);
+    if (ok)
+        view->n_recorders = kept;
+    if (ok && kept < n)
+        fprintf(stderr, "%s: %d of these %s of processes that are there more than once: the latest of each counts\n", command,
+                n - kept, n - kept == 1 ? "is" : "are");
+    free(info);
+    free(outdated);
+    return ok || no_memory(command);
+}
+
 bool job_view_open_pids(const char *command, char *const *pids, int n, job_view *view)
 {
     char *end = NULL;
@@ -125,6 +174,7 @@ bool job_view_open_pids(const char *command, char *const *pids, int n, job_view 
 
     if (!make_list(command, n, view))
         return false;
+    view->from_pids = true;
     for (i = 0; i < n; i++) {
         errno = 0;
         pid = strtol(pids[i], &end, 10);
@@ -136,7 +186,7 @@ bool job_view_open_pids(const char *command, char *const *pids, int n, job_view 
             return failed(command);
         view->n_recorders++;
     }
-    return true;
+    return keep_latest(command, view);
 }
 
 /* Whether a file has what TUTTI_TRACE_FILE writes for other tools: the recorder itself stands beside it. */
@@ -189,6 +239,20 @@ static bool open_file(const char *command, char *const *files, int n, int i, job
     return st == TUTTI_OK || failed(command);
 }
 
+/* Whose files were probably meant. */
+static bool say_folder(const char *command, const char *folder)
+{
+    fprintf(stderr, "%s: '%.500s' is a folder\n  next: name the files in it: %.500s/*.rec\n", command, folder, folder);
+    return false;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 bool job_view_open_files(const char *command, char *const *files, int n, job_view *view)
 {
     int i;
@@ -197,9 +261,11 @@ bool job_view_open_files(const char *command, char *const *files, int n, job_vie
         return false;
     view->from_files = true;
     for (i = 0; i < n; i++)
-        if (!open_file(command, files, n, i, view))
+        if (is_folder(files[i]))
+            return say_folder(command, files[i]);
+        else if (!open_file(command, files, n, i, view))
             return false;
-    return true;
+    return keep_latest(command, view);
 }
 
 void job_view_update(job_view *view)
@@ -239,6 +305,24 @@ bool view_is_collective(const view_op *op)
     return (int)op->r.kind < TUTTI_RECORD_SEND;
 }
 
+bool view_is_regrouping(const view_op *op)
+{
+    const tutti_record_kind kind = op->r.kind;
+
+    return (kind >= TUTTI_RECORD_NEW_GROUP && kind <= TUTTI_RECORD_MERGE_GROUP) || kind == TUTTI_RECORD_RECONFIGURE;
+}
+
+bool view_is_left_out(const view_op *op, int place)
+{
+    return op->r.is_listed && place >= 0 && place < 128 && (op->r.left_out[place / 64] >> place % 64 & 1) != 0;
+}
+
+bool view_is_step_of(const view_op *step, const view_op *whole)
+{
+    return view_is_regrouping(whole) && step != whole && step->group == whole->group && step->r.issued_ns >= whole->r.issued_ns &&
+           (whole->r.ended_ns == 0 || step->r.issued_ns <= whole->r.ended_ns);
+}
+
 bool view_is_open(const view_op *op)
 {
     return op->r.state == TUTTI_RECORD_ISSUED || op->r.state == TUTTI_RECORD_STARTED;
@@ -256,22 +340,59 @@ static bool adds_up(tutti_record_kind kind)
     return kind == TUTTI_RECORD_ALL_REDUCE || kind == TUTTI_RECORD_REDUCE || kind == TUTTI_RECORD_REDUCE_SCATTER;
 }
 
-/* "(sum, 1000 f32)". */
-static void describe_data(const tutti_record *r, char *out, size_t bytes)
+/* " (without ranks 3, 5-7)", of a list that is known. */
+static void describe_left_out(const job_view *view, const view_op *op, char *out, size_t bytes)
 {
+    const view_group *g = op->group >= 0 ? &view->groups[op->group] : NULL;
+    int ranks[128], n = 0, i;
+    char list[LIST_BYTES];
+
+    for (i = 0; i < 128; i++)
+        if (view_is_left_out(op, i))
+            ranks[n++] = g != NULL && g->ranks != NULL && i < g->n_ranks ? g->ranks[i] : i;
+    view_write_ranks(ranks, n, list, sizeof list);
+    snprintf(out, bytes, " (without rank%s %s)", n == 1 ? "" : "s", list);
+}
+
+/* "(2 newcomers)", "(without rank 3)"; nothing where nothing was given. */
+static void describe_regrouping(const job_view *view, const view_op *op, char *out, size_t bytes)
+{
+    const tutti_record *r = &op->r;
+
+    if (r->kind == TUTTI_RECORD_GROW_GROUP && r->count == 0)
+        snprintf(out, bytes, " (those that have asked)");
+    else if (r->kind == TUTTI_RECORD_GROW_GROUP)
+        snprintf(out, bytes, " (%lld newcomer%s)", (long long)r->count, r->count == 1 ? "" : "s");
+    else if (r->kind == TUTTI_RECORD_SHRINK_GROUP && r->peer >= 0)
+        snprintf(out, bytes, " (without rank %d)", r->peer);
+    else if (r->kind == TUTTI_RECORD_SHRINK_GROUP && r->is_listed && r->count > 0)
+        describe_left_out(view, op, out, bytes);
+    else if (r->kind == TUTTI_RECORD_SHRINK_GROUP && r->count > 0)
+        snprintf(out, bytes, " (without %lld ranks)", (long long)r->count);
+    else if (r->kind == TUTTI_RECORD_MERGE_GROUP || r->kind == TUTTI_RECORD_RECONFIGURE)
+        snprintf(out, bytes, " (to be %lld)", (long long)r->count);
+}
+
+/* "(sum, 1000 f32)". */
+static void describe_data(const job_view *view, const view_op *op, char *out, size_t bytes)
+{
+    const tutti_record *r = &op->r;
+
     out[0] = '\0';
-    if (r->kind == TUTTI_RECORD_BARRIER || r->kind == TUTTI_RECORD_MONITORED_BARRIER || r->kind == TUTTI_RECORD_NEW_GROUP)
+    if (view_is_regrouping(op))
+        describe_regrouping(view, op, out, bytes);
+    if (r->kind == TUTTI_RECORD_BARRIER || r->kind == TUTTI_RECORD_MONITORED_BARRIER || view_is_regrouping(op))
         return;
     snprintf(out, bytes, " (%s%s%lld %s)", adds_up(r->kind) ? tutti_op_name(r->reduce) : "", adds_up(r->kind) ? ", " : "",
              (long long)r->count, tutti_dtype_name(r->dtype));
 }
 
-void view_describe(const view_op *op, char out[VIEW_TEXT_MAX])
+void view_describe(const job_view *view, const view_op *op, char out[VIEW_TEXT_MAX])
 {
     const tutti_record *r = &op->r;
-    char data[64], peer[32];
+    char data[LIST_BYTES + 32], peer[32];
 
-    describe_data(r, data, sizeof data);
+    describe_data(view, op, data, sizeof data);
     snprintf(peer, sizeof peer, r->peer < 0 ? "any rank" : "rank %d", r->peer);
     if (r->kind == TUTTI_RECORD_SEND || r->kind == TUTTI_RECORD_RECV)
         snprintf(out, VIEW_TEXT_MAX, "%s %s %s, tag %d%s", r->op, r->kind == TUTTI_RECORD_SEND ? "to" : "from", peer, r->tag, data);

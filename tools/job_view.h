@@ -3,7 +3,7 @@
  * job_view.h - the recorders of a job's ranks, side by side: ranks, groups, operations.
  *
  * Processes may hold several ranks (threads), so a rank is a world of a recorder. A world is the same on two ranks if its
- * number is, a group if its world, its name and its members are. */
+ * number is, a group if its world, its name and its members are. Files and processes that somebody names may be of several jobs. */
 #ifndef TUTTI_JOB_VIEW_H
 #define TUTTI_JOB_VIEW_H
 
@@ -20,6 +20,7 @@ typedef struct view_op {
 
 typedef struct view_world {
     uint64_t id;    /* 0: its backend gives none */
+    const char *job; /* of the first of its recorders: a merged world may have several */
     int generation; /* 1, or more if it took the place of another one; 0: not known */
     int size;       /* 0: not known */
     int n_living;   /* processes that have it and live, as far as is known */
@@ -51,6 +52,7 @@ typedef struct job_view {
     tutti_recorder **recorders;
     int n_recorders;
     bool from_files;
+    bool from_pids; /* other processes of the job were not looked for */
     view_world *worlds;
     int n_worlds;
     view_rank *ranks; /* by rank, those that left behind the others */
@@ -59,8 +61,8 @@ typedef struct job_view {
     int n_groups;
 } job_view;
 
-/** Read the recorders of a job of this host, of processes, or of files. Words of what fails are printed, command
- * beginning them.
+/** Read the recorders of a job of this host, of processes, or of files; of several of one process the latest counts. Words of what
+ * fails are printed, command beginning them.
  * @param job  its name, as TORCHELASTIC_RUN_ID; NULL: the only one that there is */
 bool job_view_find(const char *command, const char *job, job_view *view);
 bool job_view_open_pids(const char *command, char *const *pids, int n, job_view *view);
@@ -78,7 +80,7 @@ void job_view_forget(job_view *view);
 void job_view_release(job_view *view);
 
 /** "all_reduce #17 (sum, 1000 f32)", "recv from rank 3, tag 7 (4 f32)". */
-void view_describe(const view_op *op, char out[VIEW_TEXT_MAX]);
+void view_describe(const job_view *view, const view_op *op, char out[VIEW_TEXT_MAX]);
 
 /** A text as JSON; what is no UTF-8 as "?". */
 json_t *view_text(const char *text);
@@ -94,6 +96,15 @@ const view_op *view_find_op(const view_rank *rank, int group, uint64_t seq);
 
 /** Whether the operation is a collective, with a number that all members share. */
 bool view_is_collective(const view_op *op);
+
+/** Whether it makes a group of another one, in calls that have records of their own. */
+bool view_is_regrouping(const view_op *op);
+
+/** Whether a shrink's list is known, and leaves out the member of that number in the group. */
+bool view_is_left_out(const view_op *op, int place);
+
+/** Whether step is one of those of whole. */
+bool view_is_step_of(const view_op *step, const view_op *whole);
 
 /** Whether it was issued and has not ended. */
 bool view_is_open(const view_op *op);

@@ -86,6 +86,14 @@ void made_add(made_recorder *m, const made_op *op)
         m->groups[op->place].ended = op->seq;
 }
 
+void made_left_out(made_recorder *m, uint64_t left_out)
+{
+    tutti_recorder_slot *s = &m->records[(m->head.issued - 1) % MADE_RECORDS];
+
+    s->state |= (uint64_t)TUTTI_RECORD_LISTED << 16;
+    s->left_out[0] = left_out;
+}
+
 void made_write(const made_recorder *m, const char *path)
 {
     FILE *file = fopen(path, "w");

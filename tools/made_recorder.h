@@ -40,6 +40,9 @@ typedef struct made_op {
 
 void made_add(made_recorder *m, const made_op *op);
 
+/** What was added last is a shrink whose list leaves out the group ranks below 64 that have a bit here. */
+void made_left_out(made_recorder *m, uint64_t left_out);
+
 /** Write it to a file of the working folder. */
 void made_write(const made_recorder *m, const char *path);
 

@@ -113,11 +113,18 @@ static bool read_node_rank(run_options *o, const char *name, const char *value)
     return true;
 }
 
+/* "[fd99::10]" is how an address is written before a port; alone it has no brackets. */
 static bool read_addr(run_options *o, const char *name, const char *value)
 {
-    if (value[0] == '\0')
+    const size_t length = strlen(value);
+
+    if (length == 0)
         return wrong(o, "%s is empty", name);
     o->master_addr = value;
+    if (value[0] == '[' && value[length - 1] == ']' && strchr(value, ':') != NULL && length < sizeof o->bare_addr) {
+        snprintf(o->bare_addr, sizeof o->bare_addr, "%.*s", (int)length - 2, value + 1);
+        o->master_addr = o->bare_addr;
+    }
     return true;
 }
 
@@ -166,7 +173,7 @@ static bool read_shutdown(run_options *o, const char *name, const char *value)
     double seconds = strtod(value, &end);
 
     if (end == value || *end != '\0' || !(seconds >= 0 && seconds <= 1e6))
-        return wrong(o, "%s is '%s', but must be seconds, 0 or more", name, value);
+        return wrong(o, "%s is '%s', but must be seconds, 0 .. 1000000", name, value);
     o->shutdown_ms = (int64_t)(seconds * 1000);
     if (o->shutdown_ms == 0)
         o->shutdown_ms = 1; /* 0 would mean the default */
@@ -239,8 +246,8 @@ void run_options_help(FILE *out)
           "--on-failure=keep it is 0 if all survivors ended well: ranks that were not the first to fail,\n"
           "not ended by a signal and not replaced. A report tells of the others. A replacement finds\n"
           "TUTTI_REPLACEMENT set, and comes in by tutti_join_group(). Ranks that a signal has stopped,\n"
-          "and that are left when all others have ended, are named every 10 s, and ended after the\n"
-          "shutdown time-out.\n"
+          "and that are left when all others have ended, are named every 10 s; with\n"
+          "--on-failure=keep they are ended after the shutdown time-out, else they are waited for.\n"
           "\nAll ranks share standard input: what one reads, no other gets. Their output comes out "
           "in\n"
           "whole lines behind \"[default0]:\" and so on; a line is cut after every 16 KiB.\n",

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { RUN_WORDS_MAX = 512 };
+enum { RUN_WORDS_MAX = 512, RUN_ADDR_MAX = 256 };
 
 typedef struct run_options {
     bool help;
@@ -16,6 +16,7 @@ typedef struct run_options {
     int nnodes;
     int node_rank;
     const char *master_addr; /* NULL: the library's default */
+    char bare_addr[RUN_ADDR_MAX]; /* what it points to if it was given in brackets; so the struct stays where it is */
     int master_port;         /* -1: not given */
     const char *rdzv_id;     /* NULL: a random one */
     bool standalone;

@@ -87,6 +87,7 @@ static void the_command_explains_itself(void **state)
     check_out("tutti help", "usage: tutti COMMAND");
     check_out("tutti help run", "--nproc-per-node N");
     check_out("tutti run --help", "share standard input");
+    check_out("tutti run --help", "--on-failure=keep they are ended after the shutdown time-out, else they are waited for.");
     check_out("tutti run --help", "16 KiB");
     check_err("tutti walk", 2, "unknown command 'walk'\n  next: tutti --help");
     check_err("tutti rnu", 2, "unknown command 'rnu'\n  next: did you mean 'run'?");
@@ -152,6 +153,7 @@ static void wrong_options_get_one_message(void **state)
         { "tutti run --on-failure=restart true", "must be 'kill' or 'keep'" },
         { "tutti run --replace=1 true", "keep is not set" },
         { "tutti run --shutdown-timeout=-1 true", "--shutdown-timeout is '-1'" },
+        { "tutti run --shutdown-timeout=1e99 true", "must be seconds, 0 .. 1000000" },
         { "tutti run --max-restarts=3 true", "'--max-restarts' is not supported yet" },
         { "PET_MAX_RESTARTS=3 tutti run true", "'PET_MAX_RESTARTS' is not supported yet" },
         { "PET_LOG_DIR=/tmp tutti run true", "'PET_LOG_DIR' is not supported yet" },
@@ -258,6 +260,36 @@ static void two_launchers_make_one_job(void **state)
     unlink(secret);
 }
 
+/* Whoever says that nobody is to be kept out needs no secret, as ranks that are started by hand do not. */
+static void two_launchers_may_do_without_a_secret(void **state)
+{
+    char command[768];
+    int fd;
+    int port = free_port(&fd);
+
+    (void)state;
+    close(fd);
+    snprintf(command, sizeof command,
+             "unset TUTTI_SECRET_FILE; run() { tutti run --nnodes=2 --node-rank=$1 --master-port=%d sh -c "
+             "'echo $RANK of $WORLD_SIZE with ${TUTTI_SECRET_FILE-no secret}'; }; ",
+             port);
+    snprintf(command + strlen(command), sizeof command - strlen(command), "export TUTTI_AUTH=none; run 1 & run 0 && wait $!");
+    check_out(command, "[default0]:0 of 2 with no secret");
+    assert_non_null(strstr(r.out, "[default0]:1 of 2 with no secret"));
+    check_err("unset TUTTI_SECRET_FILE; TUTTI_AUTH=secret tutti run --nnodes=2 --node-rank=0 --master-port=1 true", 1,
+              "a job on 2 hosts needs a secret that all of them know");
+    check_err("unset TUTTI_SECRET_FILE; TUTTI_AUTH=perhaps tutti run --nnodes=2 --node-rank=0 --master-port=1 true", 2,
+              "not 'secret' or 'none'");
+}
+
+static void addresses_in_brackets_are_taken_out(void **state)
+{
+    (void)state;
+    if (access("/proc/net/if_inet6", R_OK) != 0 || system("grep -q ' lo$' /proc/net/if_inet6") != 0)
+        skip();
+    check_out("tutti run --master-addr [::1] sh -c 'echo at $MASTER_ADDR.'", "[default0]:at ::1.");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +300,8 @@ int main(void)
         cmocka_unit_test(output_that_cannot_be_written),
         cmocka_unit_test(a_taken_port_is_named),
         cmocka_unit_test(two_launchers_make_one_job),
+        cmocka_unit_test(two_launchers_may_do_without_a_secret),
+        cmocka_unit_test(addresses_in_brackets_are_taken_out),
     };
     char path[4096];
 

@@ -18,7 +18,7 @@
 
 #define NEAR_BEST 1.05
 
-enum { WHY_MAX = 200, MANY_RANKS = 1 << 16 };
+enum { WHY_MAX = 200, MANY_RANKS = 10 * 1000 };
 
 /* Of one cluster, operation and size: every algorithm that could be simulated, the best first. */
 typedef struct cell {
@@ -32,10 +32,12 @@ typedef struct cell {
     char why[WHY_MAX];           /* that none could be simulated */
 } cell;
 
-/* Over all cells: how the library's choice compares with the best that it may take. */
+/* Over all cells: how the library's choice compares with the best that it may take, and that one with the best of all. */
 typedef struct score {
     int cells, usual, knowing; /* near the best */
     double worst;
+    int passed_over; /* cells in which one that it may not take is clearly quicker */
+    double most;     /* by so many times */
     int simulated;     /* cells with anything */
     char why[WHY_MAX]; /* of the last cell that has nothing */
 } score;
@@ -82,13 +84,35 @@ static void note_why(tutti_sim *sim, const char *name, cell *c)
         snprintf(c->why, sizeof c->why, "%.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
 }
 
-/* With so many ranks an algorithm may take minutes. */
+static int64_t ranks_of(const sim_cluster *c)
+{
+    return (int64_t)c->hosts * c->per_host;
+}
+
+/* With so many ranks an algorithm may take minutes: which one does is told. */
 static void say_playing(const cell *c, const char *name)
 {
-    const int64_t ranks = (int64_t)c->cluster.hosts * c->cluster.per_host;
+    if (ranks_of(&c->cluster) > MANY_RANKS)
+        fprintf(stderr, "tutti sim: trying '%s', %s of %" PRId64 " bytes among %" PRId64 " ranks\n", name, c->op, c->bytes,
+                ranks_of(&c->cluster));
+}
 
-    if (ranks >= MANY_RANKS)
-        fprintf(stderr, "tutti sim: %s of %" PRId64 " bytes by '%s' among %" PRId64 " ranks\n", c->op, c->bytes, name, ranks);
+/* Before the first of them: what it will take. */
+static void say_what_it_costs(const sim_options *o)
+{
+    int64_t most = 0;
+    int i;
+
+    for (i = 0; i < sim_n_clusters(o); i++) {
+        const sim_cluster c = sim_cluster_at(o, i);
+
+        most = ranks_of(&c) > most ? ranks_of(&c) : most;
+    }
+    if (most > MANY_RANKS)
+        fprintf(stderr,
+                "tutti sim: %" PRId64 " ranks are more than the %d that simulations are made for: each algorithm may take minutes\n"
+                "  next: pass over those with many messages (--messages 400K), or take one (--algorithm NAME)\n",
+                most, MANY_RANKS);
 }
 
 static bool fill(tutti_sim *sim, const char *only, cell *c)
@@ -153,12 +177,17 @@ static void count(const cell *c, score *s)
 {
     const double usual = over_best(c, c->taken), knowing = over_best(c, c->knowing);
 
+    const tutti_sim_result *best = best_candidate(c);
+    const double ahead = best != NULL && c->results[0].us > 0 ? best->us / c->results[0].us : 1;
+
     s->simulated += c->n > 0;
     if (c->n == 0)
         snprintf(s->why, sizeof s->why, "%s", c->why);
     if (usual == 0 || knowing == 0)
         return;
     s->cells++;
+    s->passed_over += ahead > NEAR_BEST;
+    s->most = ahead > s->most ? ahead : s->most;
     s->usual += usual <= NEAR_BEST;
     s->knowing += knowing <= NEAR_BEST;
     s->worst = knowing > s->worst ? knowing : s->worst;
@@ -174,7 +203,9 @@ static void print_head(const char *op, const sim_cluster *cluster)
     char name[128];
 
     sim_name_cluster(cluster, name, sizeof name);
-    printf("%s, f32, %s; us, and the others' times over the best one's\n", op, name);
+    printf("%s, f32, %s; us, and the others' times over the best one's; of taken and knowing, over that of the best that may be "
+           "taken unasked\n",
+           op, name);
     printf("%12s %12s  %-16s%-22s%-22s%s\n", "bytes", "us", "best", "taken", "knowing", "others");
 }
 
@@ -210,23 +241,19 @@ static void print_cell(const cell *c)
     fflush(stdout);
 }
 
-static double burst_of(const sim_options *o)
-{
-    return o->burst > 0 ? o->burst : 0;
-}
-
-static void print_row(FILE *tsv, const sim_options *o, const cell *c, int i)
+/* o: what the simulation says of itself, so that a row does not depend on what was usual when it was written. */
+static void print_row(FILE *tsv, const tutti_sim_options *o, const cell *c, int i)
 {
     const tutti_sim_result *r = &c->results[i];
 
-    fprintf(tsv, "%s\t%d\t%d\t%d\t%g\t%g\t%d\t%g\t%d\t%d\t", c->op, c->cluster.hosts, c->cluster.per_host, o->cores,
-            c->cluster.gbit, c->cluster.message_us, o->rack, o->taper, o->one_machine, o->messages_only);
+    fprintf(tsv, "%s\t%d\t%d\t%d\t%g\t%g\t%d\t%g\t%d\t%d\t", c->op, o->hosts, o->ranks_per_host, o->cores,
+            o->gbit_per_s, o->message_us, o->rack_hosts, o->taper, o->one_machine, o->messages_only);
     fprintf(tsv, "%" PRId64 "\t%" PRId64 "\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%d\t%d\t", c->bytes, c->part, r->algorithm,
             way_names[r->way], r->us, r->model_us, i + 1, r->candidate, strcmp(r->algorithm, c->taken) == 0,
             strcmp(r->algorithm, c->knowing) == 0);
     fprintf(tsv, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t", r->messages,
             r->far, r->bytes, r->bytes_far, r->port_bytes, r->uplink_bytes, r->events);
-    fprintf(tsv, "%.0f\t%d\n", burst_of(o), o->calls > 0 ? o->calls : 1);
+    fprintf(tsv, "%.0f\t%d\n", o->burst_bytes, o->calls);
 }
 
 #define COLUMNS                                                                                                       \
@@ -268,13 +295,23 @@ static FILE *open_rows(const char *path)
 
 static void print_score(const score *s)
 {
-    if (s->cells > 0)
-        printf("\nof %d cells the library takes an algorithm within 5%% of the best in %.0f%%; knowing the links in %.0f%%, "
-               "at worst %.2f times it\n",
-               s->cells, 100.0 * s->usual / s->cells, 100.0 * s->knowing / s->cells, s->worst);
+    if (s->cells == 0)
+        return;
+    printf("\nof %d cells the library takes an algorithm within 5%% of the best that it may take unasked in %.0f%%; knowing the "
+           "links in %.0f%%, at worst %.2f times it\n",
+           s->cells, 100.0 * s->usual / s->cells, 100.0 * s->knowing / s->cells, s->worst);
+    if (s->passed_over > 0)
+        printf("in %d of them another one is quicker, up to %.2f times, which it takes only if asked (TUTTI_ALGO): it sums in "
+               "another order, or is meant for fewer ranks or bytes\n",
+               s->passed_over, s->most);
 }
 
 /* ---- the sweep --------------------------------------------------------------------------------- */
+
+static double burst_of(const sim_options *o)
+{
+    return o->burst > 0 ? o->burst : 0;
+}
 
 static tutti_sim *open_cluster(const sim_options *o, const sim_cluster *c)
 {
@@ -304,7 +341,8 @@ static bool sweep_sizes(const sim_options *o, tutti_sim *sim, const char *op, co
                         sim_best *best, score *s)
 {
     const int n_sizes = strcmp(op, "barrier") == 0 ? 1 : o->sizes.n;
-    bool ok = true;
+    tutti_sim_options told = TUTTI_SIM_OPTIONS;
+    bool ok = tutti_sim_get_options(sim, &told) == TUTTI_OK;
     int i, k;
 
     print_head(op, cluster);
@@ -317,7 +355,7 @@ static bool sweep_sizes(const sim_options *o, tutti_sim *sim, const char *op, co
             break;
         print_cell(&c);
         for (k = 0; k < c.n && tsv != NULL; k++)
-            print_row(tsv, o, &c, k);
+            print_row(tsv, &told, &c, k);
         if (tsv != NULL)
             fflush(tsv);
         count(&c, s);
@@ -374,6 +412,7 @@ static int simulate(const sim_options *o)
         free(best);
         return EXIT_FAILURE;
     }
+    say_what_it_costs(o);
     if (best != NULL && sweep(o, tsv, best))
         code = o->plot != NULL ? sim_draw(o, o->ops[0], best) : EXIT_SUCCESS;
     if (tsv != NULL && fclose(tsv) != 0)

@@ -28,7 +28,7 @@ int sim_print_help(FILE *out, int code)
             "scatter, reduce_scatter, all_to_all, barrier, or all. Lists are swept, each with each.\n\n"
             "  --hosts LIST       (2)\n"
             "  --per-host LIST    ranks of a host (1)\n"
-            "  --sizes LIST       bytes of the whole tensor, as in `tutti bench` (4,1K,8K,64K,512K,4M,32M,256M)\n"
+            "  --sizes LIST       bytes of the whole tensor, elements of 4, as in `tutti bench` (4,1K,8K,64K,512K,4M,32M,256M)\n"
             "  --gbit LIST        line rate of a host's port, each way (what the figures say, usually 10)\n"
             "  --message-us LIST  half of the time of an empty message to another host and back (usually 30)\n"
             "  --cores N          of a host (one for each of its ranks)\n"
@@ -41,12 +41,13 @@ int sim_print_help(FILE *out, int code)
             "  --algorithm NAME   only this one (all that can serve)\n"
             "  --messages N       of one call; those with more are passed over (20M)\n"
             "  --figures FILE     what a host and its messages take (usual figures)\n"
-            "  --tsv FILE         append rows, one for each algorithm\n"
+            "  --tsv FILE         append rows, one for each algorithm; docs/scale.md tells their columns\n"
             "  --plot FILE        draw the best of the first OP with gnuplot, as .svg or .png\n"
             "  --fit FILE         write figures of this machine, from messages between two processes and from its memory\n\n"
             "Times are until the last rank has ended. best: of all algorithms that can serve. taken: what the library takes,\n"
-            "with its time over that of the best one that keeps the call's order of summation; between hosts it goes by\n"
-            "usual figures. knowing: what it would take if it knew the links. (unit): played by one host, as all do the same.\n"
+            "with its time over that of the best one that it may take unasked, which keeps the call's order of summation;\n"
+            "between hosts it goes by usual figures. knowing: what it would take if it knew the links. (unit): played by one\n"
+            "host, as all do the same.\n"
             "Of two_level and leaders, for hosts with several ranks, what goes between hosts is played, and the rest reckoned.\n");
     return code;
 }
@@ -228,6 +229,46 @@ static bool check_calls(const sim_options *o)
     return false;
 }
 
+static bool check_taper(const sim_options *o)
+{
+    if (o->taper <= 1 || o->rack > 0)
+        return true;
+    fprintf(stderr, "tutti sim: --taper %g changes nothing without --rack: all ports are on one switch\n", o->taper);
+    return false;
+}
+
+/* A part of an element is not sent. A barrier has no size. */
+static bool check_sizes(const sim_options *o)
+{
+    const double element = sizeof(float);
+    const bool none_fits = o->n_ops == 1 && strcmp(o->ops[0], "barrier") == 0;
+    int i;
+
+    for (i = 0; i < o->sizes.n && !none_fits; i++)
+        if (o->sizes.values[i] < element || fmod(o->sizes.values[i], element) != 0) {
+            fprintf(stderr, "tutti sim: --sizes has %.17g, and tensors here are whole elements of f32, of %g bytes each\n",
+                    o->sizes.values[i], element);
+            return false;
+        }
+    return true;
+}
+
+/* It measures one machine, and takes of the line what its port says. */
+static bool check_fit(const sim_options *o)
+{
+    if (o->fit == NULL)
+        return true;
+    if (o->only_simulating != NULL) {
+        fprintf(stderr, "tutti sim: --%s changes nothing about what --fit measures, which takes --gbit alone\n", o->only_simulating);
+        return false;
+    }
+    if (o->gbit.n > 1) {
+        fprintf(stderr, "tutti sim: --fit takes one --gbit: a file of figures is of one port\n");
+        return false;
+    }
+    return true;
+}
+
 static bool check_words(sim_options *o, int argc, char **argv)
 {
     if (o->help)
@@ -242,7 +283,8 @@ static bool check_words(sim_options *o, int argc, char **argv)
         fprintf(stderr, "tutti sim: '%.200s' is one word too many\n", argv[optind]);
         return false;
     }
-    return check_calls(o) && check_algorithm(o) && (o->plot == NULL || bench_can_draw(o->plot)) &&
+    return check_fit(o) && check_sizes(o) && check_taper(o) && check_calls(o) && check_algorithm(o) &&
+           (o->plot == NULL || bench_can_draw(o->plot)) &&
            (o->tsv == NULL || bench_can_write(o->tsv)) && (o->fit == NULL || bench_can_write(o->fit));
 }
 
@@ -274,12 +316,16 @@ bool sim_read_options(int argc, char **argv, sim_options *o)
         { "plot", required_argument, NULL, 'p' },       { "fit", required_argument, NULL, 'f' },
         { "help", no_argument, NULL, 'h' },             { NULL, 0, NULL, 0 },
     };
-    int option;
+    int option, i;
 
     set_defaults(o);
-    while ((option = tool_next_option("tutti sim", argc, argv, names)) >= 0)
+    while ((option = tool_next_option("tutti sim", argc, argv, names)) >= 0) {
         if (!read_option(option, o))
             return false;
+        for (i = 0; names[i].name != NULL && strchr("fgh", option) == NULL; i++)
+            if (names[i].val == option)
+                o->only_simulating = names[i].name;
+    }
     return check_words(o, argc, argv);
 }
 

@@ -32,6 +32,7 @@ typedef struct sim_options {
     const char *tsv;
     const char *plot;
     const char *fit; /* the file to write; NULL: simulate */
+    const char *only_simulating; /* the last option given that means nothing to --fit */
     bool help;
 } sim_options;
 

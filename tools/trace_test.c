@@ -3,7 +3,7 @@
  * trace_test.c
  * Goal    `tutti trace` writes what Chrome's trace viewer and Perfetto read: events of known kinds with what each kind needs,
  *         tracks with names and nothing on them but what is nested, an arrow for each message, the clocks of two hosts
- *         put together.
+ *         put together, ranks of two jobs told apart.
  * Method  recorders that were made up, as files; the JSON that comes out is checked event by event. */
 #include <jansson.h>
 #include <math.h>
@@ -211,6 +211,45 @@ static void messages_have_arrows(void **state)
     json_decref(all);
 }
 
+/* Rank 0 of a job, with one operation. */
+static void write_lone_rank(const char *job, int pid, const char *name)
+{
+    made_begin(&made[0], 0, 1, "n1", (EARLIEST + 100000) * MS_NS, 7);
+    made[0].head.pid = pid;
+    snprintf(made[0].head.job, sizeof made[0].head.job, "%s", job);
+    made_group(&made[0], 0, "world", NULL, 1);
+    made_add(&made[0], &(made_op){ TUTTI_RECORD_ALL_REDUCE, TUTTI_RECORD_DONE, 0, 1, -1, 0, 100, (EARLIEST + 90000) * MS_NS,
+                                   (EARLIEST + 90001) * MS_NS });
+    made_write(&made[0], name);
+}
+
+static void expect_rank_named(const char *wanted)
+{
+    json_t *all = json_load_file("t.json", 0, NULL), *e;
+    bool found = false;
+    size_t i;
+
+    assert_non_null(all);
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
+        if (strcmp(word(e, "name"), "process_name") == 0)
+            found = found || strcmp(word(json_object_get(e, "args"), "name"), wanted) == 0;
+    if (!found)
+        fail_msg("no rank is named \"%s\": %s", wanted, json_dumps(all, 0));
+    json_decref(all);
+}
+
+static void ranks_of_two_jobs_are_told_apart(void **state)
+{
+    (void)state;
+    write_lone_rank("first", 1000, "first.rec");
+    write_lone_rank("second", 1001, "second.rec");
+    assert_int_equal(system(TUTTI_BIN_DIR "/tutti trace --out t.json --dumps first.rec second.rec > said"), 0);
+    expect_rank_named("rank 0 (job 'first', n1, pid 1000)");
+    expect_rank_named("rank 0 (job 'second', n1, pid 1001)");
+    assert_int_equal(system(TUTTI_BIN_DIR "/tutti trace --out t.json --dumps first.rec > said"), 0);
+    expect_rank_named("rank 0 (n1, pid 1000)");
+}
+
 static void what_was_written_is_said(void **state)
 {
     char said[256] = "";
@@ -247,6 +286,7 @@ int main(void)
         cmocka_unit_test(events_have_what_they_need),
         cmocka_unit_test(clocks_of_hosts_are_put_together),
         cmocka_unit_test(messages_have_arrows),
+        cmocka_unit_test(ranks_of_two_jobs_are_told_apart),
         cmocka_unit_test(what_was_written_is_said),
     };
 

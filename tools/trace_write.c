@@ -41,19 +41,33 @@ static void name_track(writer *w, int rank, int track, const char *name)
                      track));
 }
 
-static void name_rank(writer *w, const job_view *view, int number)
+/* Whether ranks are of different jobs, as those of files and processes that somebody has named may be. */
+static bool has_several_jobs(const job_view *view)
+{
+    int i = 1;
+
+    while (i < view->n_ranks && strcmp(view->ranks[i].info.job, view->ranks[0].info.job) == 0)
+        i++;
+    return i < view->n_ranks;
+}
+
+/* with_job: as ranks of several jobs have the same numbers. */
+static void name_rank(writer *w, const job_view *view, int number, bool with_job)
 {
     const view_rank *r = &view->ranks[number];
-    char name[256], before[48] = "";
+    char name[384], before[48] = "", job[128] = "";
+
+    if (with_job)
+        snprintf(job, sizeof job, "job '%.100s', ", r->info.job);
 
     if (r->world >= 0 && view->worlds[r->world].is_past)
         snprintf(before, sizeof before, " of world %d", view->worlds[r->world].generation);
     else if (r->first_rank >= 0 && r->first_rank != r->rank)
         snprintf(before, sizeof before, ", rank %d at first", r->first_rank);
     if (r->rank >= 0)
-        snprintf(name, sizeof name, "rank %d%s (%.100s, pid %lld)", r->rank, before, r->info.host, (long long)r->info.pid);
+        snprintf(name, sizeof name, "rank %d%s (%s%.100s, pid %lld)", r->rank, before, job, r->info.host, (long long)r->info.pid);
     else
-        snprintf(name, sizeof name, "no rank yet (%.100s, pid %lld)", r->info.host, (long long)r->info.pid);
+        snprintf(name, sizeof name, "no rank yet (%s%.100s, pid %lld)", job, r->info.host, (long long)r->info.pid);
     put(w, json_pack("{ss ss si s{so}}", "ph", "M", "name", "process_name", "pid", number, "args", "name", view_text(name)));
     put(w, json_pack("{ss ss si s{si}}", "ph", "M", "name", "process_sort_index", "pid", number, "args", "sort_index", number));
 }
@@ -170,7 +184,9 @@ static json_t *details(const trace *t, const view_op *op)
 
 static const char *category(const view_op *op)
 {
-    return op->r.kind == TUTTI_RECORD_RANGE ? "range" : view_is_collective(op) ? "collective" : "message";
+    if (op->r.kind == TUTTI_RECORD_RANGE || view_is_collective(op))
+        return op->r.kind == TUTTI_RECORD_RANGE ? "range" : "collective";
+    return view_is_regrouping(op) ? "group" : "message";
 }
 
 static void put_op(writer *w, const trace *t, int rank, int k)
@@ -228,6 +244,7 @@ bool trace_write(const trace *t, const trace_flow *flows, int n_flows, FILE *out
 {
     writer w = { .out = out, .zero_ns = earliest(t), .first = true, .ok = true };
     json_t *other = about(t);
+    const bool several_jobs = has_several_jobs(t->view);
     int i, k;
 
     fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":", out);
@@ -235,7 +252,7 @@ bool trace_write(const trace *t, const trace_flow *flows, int n_flows, FILE *out
     json_decref(other);
     fputs(",\"traceEvents\":[", out);
     for (i = 0; i < t->view->n_ranks; i++) {
-        name_rank(&w, t->view, i);
+        name_rank(&w, t->view, i, several_jobs);
         for (k = 0; k < t->view->n_groups; k++)
             lay_out_group(&w, t, i, k);
         lay_out_ranges(&w, t, i);

@@ -81,7 +81,8 @@ typedef struct tutti_powersgd_options {
  *           TUTTI_E_UNSUPPORTED  a parameter is complex
  *           TUTTI_E_NOMEM
  *           A step fails with TUTTI_E_MISMATCH if ranks have different options, or have loaded different steps; once it
- *           has failed it fails on and on, until the reducer gets another group
+ *           has failed it fails on and on, until the reducer gets another group. The reducer's group stays good
+ *           by it: ranks that have failed still issue what those wait for that have not heard of it
  * @threads  one
  * @numbers  the same bits on all ranks, whatever buckets the parameters are in. Where a gradient is not finite
  *           the result is NaN on all ranks, and what was kept of the matrix begins anew. A direction in which

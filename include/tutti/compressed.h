@@ -47,7 +47,8 @@ typedef struct tutti_quantize_options {
  *           takes two numbers (tutti_get_sequence_number); to hooks it is "all_reduce_quantized"
  * @numbers  the same bits on all ranks, whatever instructions they have. A rounding is off by at most 1/254 of the largest
  *           magnitude in its block: in all at most (P - 1) such errors of ranks, and one of the sum. A block in which any rank's
- *           number, or the sum, is NaN or infinite is NaN, all of it, on all ranks; blocks below 2^-119 in magnitude are zeros.
+ *           number, or the sum (in f32), is NaN or infinite is NaN, all of it, on all ranks; a sum that
+ *           f32 holds and f16 does not is infinite alone; blocks below 2^-119 in magnitude are zeros.
  *           With error, what is left out of both roundings is made up for in later calls, but for rounding in f32.
  *           One rank alone keeps its numbers
  * @cost     (P-1)/P of 2 (1 + 4/block) bytes per number sent per rank, an exchange of some words before them; 4 MiB of

@@ -221,6 +221,8 @@ TUTTI_API tutti_status tutti_all_gather_into_tensor_v_async(tutti_span out, tutt
  * @shapes   [count] -> P spans of [count] on dst
  * @errors   TUTTI_E_ARG  outs missing or wrong on dst, or present elsewhere; dst is no member
  * @threads  any; a second caller on the same group waits for the first
+ * @cost     P ranks: P-1 messages to dst. Of more than 9 ranks by messages, and more than 1 MiB in all, they go in turns: a rank
+ *           that is not dst may then wait for dst, and for the ranks of turns before its own
  * @source   torch.distributed.gather */
 TUTTI_API tutti_status tutti_gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
                                     tutti_group *group);

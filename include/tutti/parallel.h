@@ -241,7 +241,11 @@ typedef struct tutti_comm_hook {
      * first span has the result, as many elements as the bucket, of the same or, if both are real, of another floating
      * dtype; or NULL or no span: the bucket's own memory has it. Called in the order of buckets, one at a time, by any
      * thread that calls mark_ready() or finish(), under no lock; on every rank, also when the step is about to fail.
-     * It must not call the reducer. Nothing is divided by the reducer: averaging is the hook's. */
+     * It must not call the reducer. Nothing is divided by the reducer: averaging is the hook's.
+     * Where it fails on all ranks alike, in the same bucket, only the step is lost. Where it fails on one, and has not issued
+     * what it issues on the others, the group is finished on all ranks: finish() gives the hook's failure on this one, and
+     * TUTTI_E_MISMATCH on the others, which names it. One that can issue its part all the same should, and let the
+     * future fail: the group stays good then, and this rank's step is lost. */
     tutti_status (*run)(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out);
     /* Optional. The reducer is freed. */
     void (*free_state)(void *state);

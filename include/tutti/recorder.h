@@ -158,7 +158,7 @@ typedef struct tutti_recorder_slot {
     uint64_t thread; /* of a range, whatever the flags: as the kernel calls it */
     uint64_t late;   /* group rank + 1 of the last member it slept for; 0: unknown */
     uint64_t waited_ns;
-    uint64_t spare[2];
+    uint64_t left_out[2]; /* of a shrink: a bit for each group rank below 128 that its list leaves out */
 } tutti_recorder_slot;
 
 /** Flags of a record. */
@@ -167,7 +167,8 @@ enum {
     TUTTI_RECORD_RAN = 2,      /* ran is written; else it began to run when it was issued, if at all */
     TUTTI_RECORD_BYTES = 4,    /* in_bytes and out_bytes are; else they follow from kind and count */
     TUTTI_RECORD_WAITED = 8,   /* late and waited_ns are: it slept for somebody */
-    TUTTI_RECORD_QUICK = 16    /* it was small, and has ended without sleeping: when is not written */
+    TUTTI_RECORD_QUICK = 16,   /* it was small, and has ended without sleeping: when is not written */
+    TUTTI_RECORD_LISTED = 32   /* left_out is: the group has no more members than that has bits */
 };
 
 /* ---- what was read --------------------------------------------------------------------------------------------- */
@@ -189,11 +190,17 @@ typedef enum tutti_record_kind {
     TUTTI_RECORD_RECV = 33,
     TUTTI_RECORD_MONITORED_BARRIER = 34,
     TUTTI_RECORD_NEW_GROUP = 35, /* tutti_new_group() waits for the group's members */
+    TUTTI_RECORD_SPLIT_GROUP = 36,  /* tutti_split_group() waits for those of its part; of the part. Before,
+                                       tutti_split_group_by_color() waits for the colours of all: of the parent */
+    TUTTI_RECORD_SHRINK_GROUP = 37, /* count: ranks that are left out by a list, peer: the one, where it is one; left_out: all */
+    TUTTI_RECORD_GROW_GROUP = 38,   /* count: newcomers that are to come in; 0: those that have asked */
+    TUTTI_RECORD_MERGE_GROUP = 39,  /* tutti_merge_remote_group(); count: the size of what is made */
     TUTTI_RECORD_PUT = 40, /* on a window */
     TUTTI_RECORD_GET = 41,
     TUTTI_RECORD_SIGNAL = 42,
     TUTTI_RECORD_WAIT_SIGNAL = 43,
     TUTTI_RECORD_FLUSH = 44,
+    TUTTI_RECORD_RECONFIGURE = 45, /* tutti_reconfigure(); count: the members that it names */
     TUTTI_RECORD_RANGE = 64 /* tutti_profile_push() .. tutti_profile_pop() */
 } tutti_record_kind;
 
@@ -246,6 +253,9 @@ typedef struct tutti_recorder_info {
                                           not known */
     uint64_t              saved_for;   /* of a file: the record whose failure had it written, and that was under way until
                                           then; 0: none */
+    uint64_t              pid_began;   /* when the process began, as its kernel counts: with boot and pid it tells a process from a
+                                          later one of that number */
+    const char           *boot;        /* of the machine */
 } tutti_recorder_info;
 #define TUTTI_RECORDER_INFO TUTTI_RECORDER_SIZED(tutti_recorder_info)
 
@@ -300,6 +310,8 @@ typedef struct tutti_record {
     int                late;     /* global rank of the last one it slept for; -1 */
     int64_t            waited_ns; /* how long */
     int64_t            thread;   /* of a range */
+    bool               is_listed; /* left_out has all that count tells of */
+    uint64_t           left_out[2]; /* of a shrink: a bit for each group rank that its list leaves out */
 } tutti_record;
 #define TUTTI_RECORD TUTTI_RECORDER_SIZED(tutti_record)
 

@@ -90,11 +90,18 @@ enum {
  * member that is known to be dead is not waited for; one that has fallen silent, because it is stopped or cut off, for four
  * heartbeats (TUTTI_HEARTBEAT_MS, a second at least; or as TUTTI_SILENT_MS says), also where it leads the others; one that
  * lives, and does not come because it still computes, a third of the time-out (a minute at most). Then they go on without.
- * No process is needed for the agreement, not rank 0 and not who serves the store, and one more may die meanwhile: it may be a member of the result
- * still, whose first operation says so then. One that is in the call and slow is waited for as long as one that did not come,
- * while its process is seen to run. All survivors get the same members, or an error. At most one side of a partition goes on: more than half of the members that group has; of two halves that
- * with rank 0; fewer only with TUTTI_SHRINK_MINORITY. With a list the caller answers for that: it names who does
- * not go on, the same on all, and all others must come; where one of them falls silent the call fails on all as soon.
+ * No process is needed for the agreement, not rank 0 and not who serves the store, and one more may die meanwhile: it may be a
+ * member of the result still, whose first operation says so then. One that is in the call and slow is waited for as long as one that
+ * did not come, while its process is seen to run. All survivors get the same members, or an error. At most one side of a partition
+ * goes on: more than half of the members that group has; of two halves that with rank 0; fewer only with TUTTI_SHRINK_MINORITY. With
+ * a list the caller answers for that: it names who does not go on, the same on all, and all others must come; where one of them falls
+ * silent the call fails on all as soon, and when the time of the first is up it is up for all. Whose list leaves a member with
+ * another list, or with none, is told so, and so is that one, in whatever order they come; if that one has gone on before, it is
+ * TUTTI_E_STATE. Those that have one list go on if it leaves nobody else: what those say whom it excludes is nothing to them. All
+ * that were told call it again, and who does waits for those that have not yet: one that calls it for the first time may be told
+ * once more of what the others passed before, and has to call it again, too. Two that exclude each other do not meet; one that waits
+ * in vain for others says what the other one passed. One that is to stay may be in a collective of group instead: that is told on
+ * both sides, and finishes group, which may be shrunk then.
  *
  * On success group is destroyed, with the groups that were made from it, and the result has connections of
  * its own, so that nothing an excluded rank still does can reach it. Members keep their order and are
@@ -106,8 +113,11 @@ enum {
  * again before that member does is told the same once more.
  *
  * The survivor with the lowest rank serves a store for the new group. Where the store that the world was found with is
- * alive (`tutti run` serves it), it stays what it was. Where it is dead, because rank 0 served it, handles on it lead to
- * the new one afterwards: what the program had put there is lost, and a warning says so. Of a subgroup that holds for its
+ * alive (`tutti run` serves it), it stays what it was, also if it is stopped for less than a silent member is waited for and less
+ * than a quarter of the time-out. Where it is dead, because rank 0 served it, or silent for longer, handles on it lead to
+ * the new one afterwards: what the program had put there is lost, and a warning says so. If it was only stopped, it sends
+ * whoever comes to it by tutti_join_group() to the new one when it goes on; behind a list, or with
+ * TUTTI_SHRINK_MINORITY, only if all that are left out are dead, as others may live in it still. Of a subgroup that holds for its
  * members, until its world goes on: then all members of that get a new one; and its store is there until the world of who serves
  * it ends, also when that one has destroyed the group while others still make parts of it. In a store that another program
  * serves (torchrun's) waits cannot be ended from here: there it takes half a minute to go on after one more death, if that comes
@@ -121,10 +131,13 @@ enum {
  *
  * @errors   TUTTI_E_ARG          a list without ranks, one out of range or twice, all of them, unknown flags, or a
  *                                group of one
- *           TUTTI_E_STATE        this rank is to be excluded, or the others have gone on without it; operations are
+ *           TUTTI_E_STATE        this rank is to be excluded, or the others have gone on without it; with a list: one that was
+ *                                to stay has left group, so it has gone on or ended, which nobody can tell; operations are
  *                                under way; or the caller is a callback or a hook that group waits for
- *           TUTTI_E_PEER         one that was to stay is gone; or too few are left. The text says which
- *           TUTTI_E_MISMATCH     the members passed different lists
+ *           TUTTI_E_PEER         one that was to stay is dead, or nobody knows how it ended; or too few are left. The text says which
+ *           TUTTI_E_MISMATCH     the members passed different lists; the text has two of them, and who passed which. With a list: one that
+ *                                was to stay waits in a collective of group; the text has both calls. That is known only where the
+ *                                members can talk without a store
  *           TUTTI_E_REMOTE       with a list: a member that was to stay has refused; the text has its reason
  *           TUTTI_E_TIMEOUT      a member that was to stay did not come; the text names it
  *           TUTTI_E_UNSUPPORTED  no list, and the members cannot talk to each other without a store, because of the
@@ -138,7 +151,9 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
 
 /** Let processes that have just been started into a world that is at work, behind its members. All members call it, in the
  * turn of their collectives, with the same arguments; each newcomer calls tutti_join_group() with the store that the world
- * was found with, and the same name.
+ * was found with, and the same name. Where that store died with rank 0, it is the fresh one that tutti_shrink_group() has
+ * made, at another port: a warning in the log names its address, and so does the text of TUTTI_E_TIMEOUT. One that was only
+ * stopped sends newcomers there itself.
  *
  * On success group is destroyed, with the groups that were made from it, and the result, a world called "0:grow", has all
  * of them: members keep their ranks, newcomers come behind them in the order in which they asked. NULL means it where it
@@ -158,13 +173,15 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
  *           TUTTI_E_MISMATCH     another member was given arguments that are wrong, or another name or number; the text says which
  *                                rank, and what. Or it has called something else, which ends group as it does in collectives
  *           TUTTI_E_REMOTE       another member cannot take part: operations are under way there; the text says the same
- *           TUTTI_E_PEER         a member has ended, or a newcomer that had a place; the text names it
+ *           TUTTI_E_PEER         a member has ended, or a newcomer that had a place; or a replacement before it was let in, whether it
+ *                                had asked or not, and its launcher starts no other one, which is said once: a later
+ *                                call waits for those that others start. The text names it
  *           TUTTI_E_TIMEOUT      fewer have asked, or one did not come; the text says how many, or which
  *           what the store or a collective on group fails with
  * @units    ms. The time-out of opts, else that of group, is for waiting for newcomers, for rank 0, and for making the
- *           world, and not for each of them. Members that come at different times have the time of the first to come; who waits
- *           for rank 0's answer, as it is stopped or the store is, may wait 2 s longer than that, so that nobody gives group up
- *           for an answer that is under way
+ *           world, and not for each of them: newcomers are waited for three quarters of it. Members that come at different
+ *           times have the time of the first to come; who waits for rank 0's answer, as it is stopped or the store is, may wait
+ *           2 s longer than that, so that nobody gives group up for an answer that is under way
  * @threads  one, when no other thread is inside a call on group
  * @source   ours */
 TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new,
@@ -178,8 +195,9 @@ TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, in
  * @param name       as the members'; NULL: "default"
  *
  * @errors   TUTTI_E_TIMEOUT  nobody let this process in
- *           TUTTI_E_PEER     nobody can any more: it is a replacement of `tutti run`, and all members have ended; or one that
- *                            was to be in the new world has ended
+ *           TUTTI_E_PEER     nobody can any more: it is a replacement of `tutti run`, or a rank of it that was left out, and all members
+ *                            have ended; or one that was to be in the new world has ended
+ *           TUTTI_E_NETWORK  the store is lost; or it says that the members have gone on with another one, which is not there
  *           TUTTI_E_REMOTE   the members' call has failed before it could give this process a place, or one that was to be in
  *                            the new world cannot make it: another call may do
  *           as tutti_create_process_group

@@ -2,6 +2,7 @@
  *
  * base_test.c - words, environment, deadlines, events, the system port's sockets, descriptors and bells. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -292,6 +293,63 @@ static void a_stream_has_more_room_but_not_for_good(void **state)
     close(stream);
 }
 
+/* Who sends with others to one has little on the way for a while, however the kernel would have it; then it grows again. */
+static void a_bound_holds_until_more_is_asked_for(void **state)
+{
+    enum { ROOM = 64 << 10, BOUND = 32 << 10, LOCKS = 72 };
+    tti_port  *port = tti_port_system();
+    const int  stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int        locks = -1;
+    socklen_t  bytes = sizeof locks;
+
+    (void)state;
+    assert_true(stream >= 0);
+    if (getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes) != 0) {
+        close(stream);
+        skip();
+    }
+    port->ops->make_room(port, stream, ROOM);
+    port->ops->bound_room(port, stream, BOUND);
+    assert_int_equal(size_of_queue(stream), 2 * BOUND);
+    assert_int_equal(getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes), 0);
+    assert_int_equal(locks, 1);
+    port->ops->make_room(port, stream, ROOM);
+    assert_int_equal(size_of_queue(stream), 2 * ROOM);
+    assert_int_equal(getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes), 0);
+    assert_int_equal(locks, 0);
+    close(stream);
+}
+
+/* Also where what is asked for is there already, or is more than anybody is granted. */
+static void a_bound_ends_though_there_is_no_more_room(void **state)
+{
+    enum { BOUND = 32 << 10, MOST = 1 << 30, LOCKS = 72 };
+    static const int asked[] = { BOUND / 2, BOUND, MOST };
+    tti_port        *port = tti_port_system();
+    const int        stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int              locks = -1, had;
+    socklen_t        bytes = sizeof locks;
+    size_t           i;
+
+    (void)state;
+    assert_true(stream >= 0);
+    if (getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes) != 0) {
+        close(stream);
+        skip();
+    }
+    for (i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        port->ops->bound_room(port, stream, asked[i] == MOST ? MOST : BOUND);
+        had = size_of_queue(stream);
+        assert_int_equal(getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes), 0);
+        assert_int_equal(locks, 1);
+        port->ops->make_room(port, stream, asked[i]);
+        assert_int_equal(getsockopt(stream, SOL_SOCKET, LOCKS, &locks, &bytes), 0);
+        assert_int_equal(locks, 0);
+        assert_int_equal(size_of_queue(stream), had);
+    }
+    close(stream);
+}
+
 /* A stream may have more than who asks is granted: what it begins with has a limit of its own (net.ipv4.tcp_wmem). */
 static void what_a_stream_has_is_not_taken(void **state)
 {
@@ -317,6 +375,62 @@ static void what_a_stream_has_is_not_taken(void **state)
     close(stream);
 }
 
+/* What is lost at the end of a message is sent again soon, where the kernel can be told; and it is never told to wait for longer. */
+static void a_stream_sends_again_soon(void **state)
+{
+    enum { RTO_MIN_US = 45, MS = 20, SHORTER_US = 8000 }; /* TCP_RTO_MIN_US, where headers are older than it */
+    tti_port  *port = tti_port_system();
+    const int  stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), shorter = SHORTER_US;
+    int        us = -1, before;
+    socklen_t  bytes = sizeof us;
+
+    (void)state;
+    assert_true(stream >= 0);
+    if (getsockopt(stream, IPPROTO_TCP, RTO_MIN_US, &us, &bytes) != 0) {
+        port->ops->resend_after(port, stream, MS); /* no harm */
+        close(stream);
+        skip();
+    }
+    if (us <= 2000 * MS) { /* this system has as short a time-out for all (net.ipv4.tcp_rto_min_us): there is nothing to ask for */
+        close(stream);
+        skip();
+    }
+    port->ops->resend_after(port, stream, MS);
+    assert_int_equal(getsockopt(stream, IPPROTO_TCP, RTO_MIN_US, &us, &bytes), 0);
+    assert_in_range(us, 1000 * MS, 2000 * MS); /* the kernel counts in ticks */
+    assert_int_equal(setsockopt(stream, IPPROTO_TCP, RTO_MIN_US, &shorter, sizeof shorter), 0);
+    assert_int_equal(getsockopt(stream, IPPROTO_TCP, RTO_MIN_US, &before, &bytes), 0);
+    port->ops->resend_after(port, stream, MS);
+    assert_int_equal(getsockopt(stream, IPPROTO_TCP, RTO_MIN_US, &us, &bytes), 0);
+    assert_int_equal(us, before);
+    close(stream);
+}
+
+/* What one round trip took is the shortest, too; where the kernel does not tell, it is unknown. */
+static void the_shortest_trip_is_known(void **state)
+{
+    tti_port          *port = tti_port_system();
+    const int          listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t          bytes = sizeof at;
+    tti_stream_facts   facts;
+
+    (void)state;
+    assert_true(listener >= 0 && stream >= 0);
+    assert_int_equal(bind(listener, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
+    assert_int_equal(port->ops->stream_facts(port, stream, &facts), 0);
+    assert_int_equal(facts.least_trip_us, 0); /* nothing was measured */
+    assert_int_equal(connect(stream, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(port->ops->stream_facts(port, stream, &facts), 0);
+    close(stream);
+    close(listener);
+    if (facts.least_trip_us == 0)
+        skip();
+    assert_in_range(facts.least_trip_us, 1, facts.round_trip_us);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,7 +440,9 @@ int main(void)
         cmocka_unit_test(event_wait_ends_at_its_deadline), cmocka_unit_test(descriptors_travel),
         cmocka_unit_test(bells_stay_rung_until_cleared),   cmocka_unit_test(tcp_port_in_use_is_an_error),
         cmocka_unit_test(who_stands_back_waits_for_his_turn), cmocka_unit_test(a_stream_has_more_room_but_not_for_good),
+        cmocka_unit_test(a_bound_holds_until_more_is_asked_for), cmocka_unit_test(a_bound_ends_though_there_is_no_more_room),
         cmocka_unit_test(what_a_stream_has_is_not_taken),
+        cmocka_unit_test(a_stream_sends_again_soon), cmocka_unit_test(the_shortest_trip_is_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

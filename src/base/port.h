@@ -74,12 +74,16 @@ typedef struct tti_interface {
 typedef struct tti_stream_facts {
     char     congestion[16]; /* "": unknown */
     uint32_t round_trip_us;
+    uint32_t least_trip_us;  /* the shortest of late, which no program's delay is in; 0: unknown */
     uint32_t retransmits;    /* segments, since it was made */
     uint32_t in_a_row;       /* of them without an answer, now */
+    uint32_t probes;         /* segments that were to bring an answer, and have not, now: the peer's window was shut, nothing was said
+                              * for long, or the host could send nothing, so that there is nothing to be sent again */
     uint32_t unheard;        /* segments that were sent and not acknowledged, now */
     uint32_t window;         /* segments that may be so at most */
     uint32_t segment_bytes;
     uint32_t heard_ms;       /* since something last came from the peer */
+    uint32_t data_ms;        /* the same of bytes of the stream; what its kernel says alone is none */
 } tti_stream_facts;
 
 typedef struct tti_port   tti_port;
@@ -110,7 +114,10 @@ typedef struct tti_port_ops {
                             int *n_out);
     /* Begin a connection; it is made, or has failed, when poll says TTI_WRITE. 0 or -errno. */
     int (*connect)(tti_port *port, const tti_addr *to, tti_handle *handle_out);
-    /* After TTI_WRITE: 0 when connected, else -errno. */
+    /* Optional. The same from an address of this host, whose port does not count. */
+    int (*connect_from)(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out);
+    /* After TTI_WRITE: 0 when connected, else -errno. -ECONNREFUSED: the host itself says that nobody listens, as far as is
+     * known; -EHOSTUNREACH: it cannot be reached, or something on the way says that in its name. */
     int (*connect_result)(tti_port *port, tti_handle handle);
     /* Listen; bound_out has the port that was chosen. 0 or -errno. */
     int (*listen)(tti_port *port, const tti_addr *at, int backlog, tti_addr *bound_out,
@@ -170,6 +177,13 @@ typedef struct tti_port_ops {
     /* Optional. Let a stream take so many bytes that are not on the way yet, for a sender who does not come whenever there is
      * room. Only ever more, and never for good: the machine goes on adapting it. */
     void (*make_room)(tti_port *port, tti_handle handle, int bytes);
+    /* Optional. Let a stream take so few bytes that are not acknowledged yet, until make_room() is asked for more: what it has
+     * on the way is no more than that. */
+    void (*bound_room)(tti_port *port, tti_handle handle, int bytes);
+    /* Optional. Let a stream send again what nobody has answered for so long, and what a round trip takes: where the machine would
+     * wait for longer. Both ends are to be told, for who answers may take his time, up to a little less than that. For ways
+     * that are short: after a pause of that length a machine may begin slowly again, which on a long way is many round trips. */
+    void (*resend_after)(tti_port *port, tti_handle handle, int ms);
 
     /* Optional. From here on the bytes of a stream go through filter, which is the port's and ends with the handle.
      * 0 or -errno: then the filter is still the caller's. */

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/errqueue.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -152,7 +153,30 @@ tutti_status tti_socket_resolve(tti_port *port, const char *host, uint16_t tcp_p
     return TUTTI_OK;
 }
 
-int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out)
+/* Only while it is being made: later such a message would end it, and anybody can send one. */
+static void keep_icmp6(tti_handle fd, bool on)
+{
+    const int value = on;
+
+    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &value, sizeof value); /* of IPv4: refused, and not needed */
+}
+
+/* A port is chosen when it is known where to, so that many connections may have the same. */
+static int leave_from(int fd, const tti_addr *from)
+{
+    const int one = 1;
+    tti_addr  at = *from;
+    any_addr  native;
+    socklen_t bytes;
+
+    at.port = 0;
+    bytes = to_native(&at, &native);
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    return bytes == 0 ? -EAFNOSUPPORT : bind(fd, &native.any, bytes) != 0 ? -errno : 0;
+}
+
+/* from NULL: from wherever the route leaves. */
+int tti_socket_connect_from(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out)
 {
     any_addr   native;
     socklen_t  bytes;
@@ -163,6 +187,12 @@ int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_ou
     err = open_socket(to, &native, &bytes, &fd);
     if (err != 0)
         return err;
+    if (from != NULL && (err = leave_from(fd, from)) != 0) {
+        close(fd);
+        return err;
+    }
+    if (to->family == TTI_ADDR_IP6)
+        keep_icmp6(fd, true);
     if (connect(fd, &native.any, bytes) != 0 && errno != EINPROGRESS && errno != EINTR) {
         err = -errno;
         close(fd);
@@ -173,6 +203,38 @@ int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_ou
     return 0;
 }
 
+int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out)
+{
+    return tti_socket_connect_from(port, NULL, to, handle_out);
+}
+
+/* Whether a message that something on the way sent in the host's name ended a connection that was being made: the kernel keeps it
+ * beside the error (IPv4: always; IPv6: if it is asked to). */
+static bool was_ended_by_icmp(tti_handle handle)
+{
+    _Alignas(struct cmsghdr) char control[512];
+    char                          packet[64]; /* the beginning of what was answered */
+    struct iovec                  part = { .iov_base = packet, .iov_len = sizeof packet };
+    struct msghdr                 msg = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+    const struct cmsghdr         *c;
+
+    if (recvmsg(handle, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+        return false;
+    for (c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, (struct cmsghdr *)(uintptr_t)c)) {
+        struct sock_extended_err facts;
+
+        if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+            !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+            continue;
+        memcpy(&facts, CMSG_DATA(c), sizeof facts);
+        if (facts.ee_origin == SO_EE_ORIGIN_ICMP || facts.ee_origin == SO_EE_ORIGIN_ICMP6)
+            return true;
+    }
+    return false;
+}
+
+/* Where nobody listens a host's kernel resets the connection. That a port is unreachable is what firewalls say ("reject"), and
+ * errno is the same: but that one says nothing of who listens. */
 int tti_socket_connect_result(tti_port *port, tti_handle handle)
 {
     int       err = 0;
@@ -181,7 +243,9 @@ int tti_socket_connect_result(tti_port *port, tti_handle handle)
     (void)port;
     if (getsockopt(handle, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
         return -errno;
-    return -err;
+    if (err == 0)
+        keep_icmp6(handle, false);
+    return err == ECONNREFUSED && was_ended_by_icmp(handle) ? -EHOSTUNREACH : -err;
 }
 
 int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr *bound_out,

@@ -279,6 +279,7 @@ static const tti_port_ops system_ops = {
     .wake_word = system_wake_word,
     .resolve = tti_socket_resolve,
     .connect = tti_socket_connect,
+    .connect_from = tti_socket_connect_from,
     .connect_result = tti_socket_connect_result,
     .listen = tti_socket_listen,
     .accept = tti_socket_accept,
@@ -302,6 +303,8 @@ static const tti_port_ops system_ops = {
     .stream_facts = tti_socket_stream_facts,
     .let_wait = tti_socket_let_wait,
     .make_room = tti_socket_make_room,
+    .bound_room = tti_socket_bound_room,
+    .resend_after = tti_socket_resend_after,
     .attach_filter = system_attach_filter,
     .life_create = system_life_create,
 };

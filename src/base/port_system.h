@@ -8,6 +8,7 @@
 
 tutti_status tti_socket_resolve(tti_port *port, const char *host, uint16_t tcp_port, tti_addr *out, int max,
                                 int *n_out);
+int tti_socket_connect_from(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out);
 int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out);
 int tti_socket_connect_result(tti_port *port, tti_handle handle);
 int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr *bound_out,
@@ -26,6 +27,8 @@ tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const 
 int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
 void tti_socket_let_wait(tti_port *port, tti_handle handle);
 void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes);
+void tti_socket_bound_room(tti_port *port, tti_handle handle, int bytes);
+void tti_socket_resend_after(tti_port *port, tti_handle handle, int ms);
 int tti_socket_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
 /** The user at the other end of a TCP connection whose other end is on this host, too. 0 or -errno. */
 int tti_socket_peer_user(int fd, int64_t *uid_out);

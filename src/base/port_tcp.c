@@ -16,7 +16,20 @@
 #define SO_BUF_LOCK 72 /* headers that are older than it; its number on all machines that we build for */
 #endif
 
-enum { NAMES_MAX = 256 };
+#ifndef TCP_RTO_MIN_US
+#define TCP_RTO_MIN_US 45 /* the same */
+#endif
+
+enum { NAMES_MAX = 256, SENDS_LOCKED = 1 /* SOCK_SNDBUF_LOCK */ };
+
+/* What Linux tells, and headers may not know of: places of it never change. */
+typedef union tcp_facts {
+    struct tcp_info info;
+    struct {
+        uint8_t  before[148];
+        uint32_t least_trip_us; /* its largest number: nothing was measured yet */
+    } more;
+} tcp_facts;
 
 /* The first line of a file of the kernel's, or "". */
 static void read_line(const char *path, char *out, size_t bytes)
@@ -51,24 +64,29 @@ tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const 
 int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
 {
     tti_stream_facts facts = { .congestion = "" };
+    tcp_facts        told;
     struct tcp_info  info;
-    socklen_t        bytes = sizeof info;
+    socklen_t        bytes = sizeof told;
     socklen_t        name_bytes = sizeof facts.congestion - 1;
 
     (void)port;
-    memset(&info, 0, sizeof info);
-    if (getsockopt(handle, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0)
+    memset(&told, 0, sizeof told);
+    if (getsockopt(handle, IPPROTO_TCP, TCP_INFO, &told, &bytes) != 0)
         return -errno;
+    info = told.info;
     if (getsockopt(handle, IPPROTO_TCP, TCP_CONGESTION, facts.congestion, &name_bytes) != 0)
         facts.congestion[0] = '\0';
     facts.round_trip_us = info.tcpi_rtt;
+    facts.least_trip_us = told.more.least_trip_us != UINT32_MAX ? told.more.least_trip_us : 0;
     facts.retransmits = info.tcpi_total_retrans;
     facts.in_a_row = info.tcpi_retransmits;
+    facts.probes = info.tcpi_probes;
     facts.unheard = info.tcpi_unacked;
     facts.window = info.tcpi_snd_cwnd;
     facts.segment_bytes = info.tcpi_snd_mss;
     facts.heard_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv
                                                                          : info.tcpi_last_data_recv;
+    facts.data_ms = info.tcpi_last_data_recv;
     *facts_out = facts;
     return 0;
 }
@@ -102,7 +120,8 @@ static int granted(tti_handle like, int bytes)
 }
 
 /* A send buffer is made a few times as large as what is on the way, which between neighbours is less than a millisecond's worth.
- * Who asks for another size ends that, unless it is unlocked again (Linux 5.14); where it cannot be, it stays as it is. */
+ * Who asks for another size ends that, unless it is unlocked again (Linux 5.14); where it cannot be, it stays as it is. One that was
+ * bounded is unlocked even where no more is to be had: it grows by itself again. */
 void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes)
 {
     int       locks, have;
@@ -110,8 +129,35 @@ void tti_socket_make_room(tti_port *port, tti_handle handle, int bytes)
 
     (void)port;
     if (getsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, &size) != 0 ||
-        getsockopt(handle, SOL_SOCKET, SO_SNDBUF, &have, &size) != 0 || have / 2 >= bytes || granted(handle, bytes) <= have)
+        getsockopt(handle, SOL_SOCKET, SO_SNDBUF, &have, &size) != 0)
         return;
-    setsockopt(handle, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (have / 2 < bytes && granted(handle, bytes) > have)
+        setsockopt(handle, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    else if ((locks & SENDS_LOCKED) == 0)
+        return;
+    locks &= ~SENDS_LOCKED;
     setsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, sizeof locks);
+}
+
+/* Locked, or the kernel would make it larger as soon as a loss is long ago; only where it can be unlocked again. */
+void tti_socket_bound_room(tti_port *port, tti_handle handle, int bytes)
+{
+    int       locks;
+    socklen_t size = sizeof locks;
+
+    (void)port;
+    if (getsockopt(handle, SOL_SOCKET, SO_BUF_LOCK, &locks, &size) == 0)
+        setsockopt(handle, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+/* The kernel waits for 200 ms at least, which is meant for ways around the world: between neighbours it is a thousand round trips. Linux
+ * 6.15 lets a socket ask for less; that it answers in less itself follows from it there. On older ones nothing happens. */
+void tti_socket_resend_after(tti_port *port, tti_handle handle, int ms)
+{
+    int       us = 1000 * ms, have;
+    socklen_t size = sizeof have;
+
+    (void)port;
+    if (getsockopt(handle, IPPROTO_TCP, TCP_RTO_MIN_US, &have, &size) == 0 && have > us)
+        setsockopt(handle, IPPROTO_TCP, TCP_RTO_MIN_US, &us, sizeof us);
 }

@@ -6,9 +6,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
+
+static tutti_status cannot_open(int err, const char *what, const char *path)
+{
+    char reason[64];
+
+    if (err != ENOENT && err != EACCES && err != ENOTDIR)
+        return tti_fail_errno(err, "cannot open the %s '%s'", what, path);
+    return tti_fail(TUTTI_E_IO,
+                    "cannot open the %s '%s': %s\n"
+                    "  next: name a file that is on this host, and that this user may read",
+                    what, path, strerror_r(err, reason, sizeof reason));
+}
 
 /* A pipe or a device would be waited for, or have no end. */
 static tutti_status open_file(const char *what, const char *path, size_t most, int *fd_out)
@@ -21,7 +34,7 @@ static tutti_status open_file(const char *what, const char *path, size_t most, i
 
         if (fd >= 0)
             close(fd);
-        return tti_fail_errno(err, "cannot open the %s '%s'", what, path);
+        return cannot_open(err, what, path);
     }
     if (S_ISREG(about.st_mode) && about.st_size <= (off_t)most) {
         *fd_out = fd;

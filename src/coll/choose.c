@@ -32,10 +32,15 @@
 #define ANY_RANKS INT32_MAX
 
 #define ONLY_ASKED (-1)
+#define WIRE_LEAST 0.01 /* ns of a byte: none is quicker */
 
 enum {
     KIB = 1024,
+    SWAP_MOST = 1024 * KIB, /* of two ranks: beyond, to sum a half each is as quick or quicker, and takes less of a core */
     LEADERS_MOST = 16 * KIB, /* beyond, others should carry some of it; less of parts, of which there are several */
+    ON_THE_WAY_MOST = 8 * KIB, /* of a contribution: beyond, to be copied at each step takes longer than messages of its own */
+    PASS_ON_NS = 64 * KIB, /* what a rank on the way takes to pass something on, about */
+    LOPSIDED_SHARE = 8,
     PEERS_BEST = 256, /* where others do with fewer connections */
     LINES_ONE_WAY = 16 * KIB, /* from a root or to it: beyond, slots are written sooner, of which there are more */
     PULL_ALL_MOST = 24 * 1024 * KIB /* beyond, the second pass of an all_reduce finds nothing in a cache any more */
@@ -78,7 +83,7 @@ static const tti_algorithm table[] = {
       tti_amounts_all_sliced, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_REDUCE, "pull", tti_pulled_all_reduce, NULL, TTI_HOST_RANKS_MAX, PULL_ALL_MOST,
       tti_amounts_all_pulled, TTI_IN_RANK_ORDER, 0 },
-    { TUTTI_CALL_ALL_REDUCE, "swap", NULL, tti_plan_all_reduce_one_shot, 2, ANY_SIZE,
+    { TUTTI_CALL_ALL_REDUCE, "swap", NULL, tti_plan_all_reduce_one_shot, 2, SWAP_MOST,
       tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 64 * KIB,
       tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER, PEERS_BEST },
@@ -163,7 +168,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_GATHER, "pull", tti_pulled_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_parts_pulled, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_root_parts, TTI_IN_RANK_ORDER, PEERS_BEST },
+      tti_amounts_net_parts_to_root, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_GATHER, "binomial", NULL, tti_plan_gather_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_GATHER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders_gather, TTI_IN_RANK_ORDER, tti_leaders),
@@ -194,6 +199,8 @@ static const tti_algorithm table[] = {
       tti_amounts_net_own_slices, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_REDUCE_SCATTER, "direct_tree", NULL, tti_plan_reduce_scatter_direct_tree, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_own_slices_tree, TTI_IN_TREE_ORDER, PEERS_BEST },
+    { TUTTI_CALL_REDUCE_SCATTER, "bruck", NULL, tti_plan_reduce_scatter_bruck, ANY_RANKS, ON_THE_WAY_MOST,
+      tti_amounts_net_own_bruck, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_REDUCE_SCATTER, "halving", NULL, tti_plan_reduce_scatter_halving, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_halving_parts, TTI_IN_TREE_ORDER, 0 },
     { TUTTI_CALL_REDUCE_SCATTER, "ring", NULL, tti_plan_reduce_scatter_ring, ANY_RANKS, ANY_SIZE,
@@ -473,9 +480,25 @@ static uint8_t answer_for(const tti_question *q, const tti_algorithm *rows, int 
     return (uint8_t)answer(q, rows, n_rows, &c);
 }
 
+/* By messages, where nobody asked for an algorithm: whoever has the longest part sends it to each, P - 1 times. Around the circle it
+ * does so once. */
+static uint8_t around_instead(const tti_question *q, const tti_algorithm *rows, int n_rows, int size, uint8_t usual)
+{
+    const cell c = { .kind = TUTTI_CALL_ALL_GATHER, .bytes = tti_size_class_most(size) };
+    int        i;
+
+    if (usual == TTI_ROW_NONE || rows[usual].plan == NULL || q->wishes->rows[c.kind] >= 0 || tuned(q, rows, &c) != TTI_ROW_NONE)
+        return TTI_ROW_NONE;
+    for (i = 0; i < n_rows; i++)
+        if (rows[i].plan == tti_plan_all_gather_ring)
+            return (uint8_t)i;
+    return TTI_ROW_NONE;
+}
+
 void tti_decide(const tti_question *q, const tti_algorithm *rows, int n_rows, tti_decision *decision_out)
 {
-    int kind, size;
+    uint8_t *const gathers = decision_out->rows[TUTTI_CALL_ALL_GATHER];
+    int            kind, size;
 
     memset(decision_out, TTI_ROW_NONE, sizeof *decision_out);
     for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
@@ -488,6 +511,9 @@ void tti_decide(const tti_question *q, const tti_algorithm *rows, int n_rows, tt
                          ? answer_for(q, rows, n_rows, (tutti_call_kind)kind, size, TTI_EXACT)
                          : *rounded;
         }
+    decision_out->lopsided_least = (int64_t)(PASS_ON_NS / (q->machine->wire > WIRE_LEAST ? q->machine->wire : WIRE_LEAST));
+    for (size = 0; size < TTI_SIZE_CLASSES; size++)
+        decision_out->lopsided[size] = around_instead(q, rows, n_rows, size, gathers[size]);
 }
 
 tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind)
@@ -504,10 +530,39 @@ const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind ki
     return &table[decision->rows[kind][tti_size_class(bytes)]];
 }
 
+/* Whether the rank with the longest part would send so much more than goes around the circle that it is worth the way there:
+ * by which every rank sends all parts but its right neighbour's. */
+static bool is_lopsided(const tti_decision *decision, const tutti_call *call)
+{
+    const int64_t element = (int64_t)tti_dtype_bytes(call->dtype);
+    int64_t       longest = 0, shortest = INT64_MAX, direct, around;
+    int           r;
+
+    if (call->kind != TUTTI_CALL_ALL_GATHER || call->list_counts == NULL)
+        return false;
+    for (r = 0; r < call->n_parts; r++) {
+        longest = call->list_counts[r] > longest ? call->list_counts[r] : longest;
+        shortest = call->list_counts[r] < shortest ? call->list_counts[r] : shortest;
+    }
+    direct = longest * element * (call->n_parts - 1);
+    around = (call->count - shortest) * element;
+    return direct - around > decision->lopsided_least * (call->n_parts - 2) && direct - around > around / LOPSIDED_SHARE;
+}
+
+static const tti_algorithm *choose(const tti_decision *decision, bool exact, const tutti_call *call)
+{
+    const int     size = tti_size_class(call->count * (int64_t)tti_dtype_bytes(call->dtype));
+    const uint8_t around = is_lopsided(decision, call) ? decision->lopsided[size] : TTI_ROW_NONE;
+
+    return &table[around != TTI_ROW_NONE ? around : (exact ? decision->exact_rows : decision->rows)[call->kind][size]];
+}
+
 const tti_algorithm *tti_choose_for(const tti_decision *decision, const tutti_call *call)
 {
-    const int  size = tti_size_class(call->count * (int64_t)tti_dtype_bytes(call->dtype));
-    const bool exact = tti_numbers_of(call->dtype) == TTI_EXACT;
+    return choose(decision, tti_numbers_of(call->dtype) == TTI_EXACT, call);
+}
 
-    return &table[(exact ? decision->exact_rows : decision->rows)[call->kind][size]];
+tti_plan *tti_choose_across(const tti_decision *decision, const tutti_call *across)
+{
+    return choose(decision, false, across)->plan;
 }

@@ -99,6 +99,11 @@ int64_t tti_size_class_most(int size_class);
 typedef struct tti_decision {
     uint8_t rows[TUTTI_CALL_KIND_COUNT][TTI_SIZE_CLASSES];       /* rounded numbers */
     uint8_t exact_rows[TUTTI_CALL_KIND_COUNT][TTI_SIZE_CLASSES]; /* differs where kinds combine */
+
+    /* Of ALL_GATHER, of parts that differ so much that the longest are so many bytes too long for each rank but two; TTI_ROW_NONE: as
+     * if they did not. */
+    uint8_t lopsided[TTI_SIZE_CLASSES];
+    int64_t lopsided_least;
 } tti_decision;
 
 /** Answer for every kind and size, among n rows; rows is tti_algorithms() but in tests. */
@@ -129,7 +134,9 @@ tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind
 
 /** The algorithm for a call on rounded numbers that is not done on registered memory. bytes: of one rank's part. */
 const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes);
-/** The same for a call, whatever its numbers. */
+/** The same for a call, whatever its numbers. Of parts that differ in size all members know all sizes. */
 const tti_algorithm *tti_choose_for(const tti_decision *decision, const tutti_call *call);
+/** The plan of a call between the hosts of a group of two levels: on numbers as if they were rounded. */
+tti_plan *tti_choose_across(const tti_decision *decision, const tutti_call *across);
 
 #endif

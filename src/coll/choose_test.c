@@ -206,6 +206,27 @@ static void carriers_share_a_link(void **state)
     }
 }
 
+/* Of several hosts with several ranks each the link of root's host has a large broadcast once in two levels, since pieces follow each
+ * other; and nearly as often as it has ranks where all ranks of a host get slices from all others. */
+static void a_large_broadcast_passes_a_link_once(void **state)
+{
+    static const tti_level_figures shapes[] = { { .hosts = 4, .least = 2, .most = 2, .carriers = 2 },
+                                                { .hosts = 8, .least = 2, .most = 2, .carriers = 2 },
+                                                { .hosts = 4, .least = 4, .most = 4, .carriers = 2 } };
+    static const int64_t           sizes[] = { 1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20 };
+    const tti_machine              machines[] = { tti_machine_default, tti_machine_of_hosts(4) };
+    size_t                         i, m, s;
+
+    (void)state;
+    for (i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (m = 0; m < sizeof machines / sizeof machines[0]; m++) {
+            const tti_decision d = decided_in_levels(NULL, &machines[m], false, &shapes[i]);
+
+            for (s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+                assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, sizes[s])->name, "two_level");
+        }
+}
+
 /* Where hosts are one machine its cores carry all messages: one for a pair of hosts is quickest, unless it has to wait for members
  * that share those cores with it, and saves few. As it was measured: between namespaces a gather of two on each host, and of
  * four, takes longer by leaders, a scatter does not. */
@@ -254,6 +275,7 @@ static void many_hosts_decide(void **state)
     (void)state;
     assert_string_equal(chosen(NULL, kind, false, 2, 64), "swap");
     assert_string_equal(chosen(NULL, kind, false, 2, 64 << 10), "swap");
+    assert_string_equal(chosen(NULL, kind, false, 2, 16 << 20), "direct");
     assert_string_equal(chosen(NULL, kind, false, 16, 1 << 20), "direct");
     assert_string_equal(chosen(NULL, kind, false, 64, 64), "doubling");
     assert_string_equal(chosen(NULL, kind, false, 48, 64 << 20), "direct_tree");
@@ -399,12 +421,53 @@ static void crowded_hosts_send_few_messages(void **state)
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_GATHER, 4)->name, "direct");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "one_shot");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, 4)->name, "flat");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 4)->name, "direct");
     d = decided(NULL, &shared, false, 4);
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_GATHER, 4)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "direct");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 8192)->name, "one_shot");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, 4)->name, "flat");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_TO_ALL, 0)->name, "direct");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 4)->name, "bruck");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 2048)->name, "bruck");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 65536)->name, "direct");
+}
+
+static const char *chosen_for_parts(const tti_decision *d, const int64_t *counts, int n)
+{
+    tutti_call call = { .kind = TUTTI_CALL_ALL_GATHER, .dtype = TUTTI_U8, .n_parts = n, .list_counts = counts };
+    int        r;
+
+    for (r = 0; r < n; r++)
+        call.count += counts[r];
+    assert_ptr_equal(tti_choose_across(d, &call), tti_choose_for(d, &call)->plan);
+    return tti_choose_for(d, &call)->name;
+}
+
+/* One part of four that is as long as the others together is sent three times by its owner, or once around. */
+static void long_parts_go_around(void **state)
+{
+    enum { MIB = 1 << 20 };
+    const int64_t even[] = { MIB, MIB, MIB, MIB }, odd[] = { MIB, MIB, MIB, MIB + MIB / 8 };
+    const int64_t long_one[] = { MIB, MIB, 3 * MIB, MIB }, short_one[] = { 1000, 1000, 3000, 1000 };
+    const int64_t two[] = { MIB, 5 * MIB }, tenths[] = { 6000, 12000, 18000, 24000 };
+    tti_machine   slow = tti_machine_default;
+    tti_decision  d = decided(NULL, &tti_machine_default, false, 4), of_two = decided(NULL, &tti_machine_default, false, 2);
+
+    (void)state;
+    assert_string_equal(chosen_for_parts(&d, even, 4), "direct");
+    assert_string_equal(chosen_for_parts(&d, odd, 4), "direct");
+    assert_string_equal(chosen_for_parts(&d, short_one, 4), "direct");
+    assert_string_equal(chosen_for_parts(&d, long_one, 4), "ring");
+    assert_string_equal(chosen_for_parts(&of_two, two, 2), "direct");
+    assert_string_equal(chosen_for_parts(&d, tenths, 4), "direct");
+    slow.wire = 8; /* 1 Gb/s: bytes are dearer, beside what it takes to pass them on */
+    d = decided(NULL, &slow, false, 4);
+    assert_string_equal(chosen_for_parts(&d, tenths, 4), "ring");
+    d = decided("all_gather=direct", &tti_machine_default, false, 4);
+    assert_string_equal(chosen_for_parts(&d, long_one, 4), "direct");
+    d = decided(NULL, &tti_machine_default, true, 4); /* through memory nobody sends anything twice */
+    assert_int_equal(d.lopsided[tti_size_class(MIB)], TTI_ROW_NONE);
 }
 
 static void wishes_are_obeyed_where_they_can_be(void **state)
@@ -594,6 +657,7 @@ int main(void)
         cmocka_unit_test(a_slow_link_is_worth_messages),
         cmocka_unit_test(the_rate_of_a_link_is_told),
         cmocka_unit_test(crowded_hosts_send_few_messages),
+        cmocka_unit_test(long_parts_go_around),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
         cmocka_unit_test(what_does_not_exist_is_refused),
         cmocka_unit_test(names_are_told),
@@ -603,6 +667,7 @@ int main(void)
         cmocka_unit_test(hosts_with_several_members_have_two_levels),
         cmocka_unit_test(what_goes_to_a_root_passes_one_link),
         cmocka_unit_test(carriers_share_a_link),
+        cmocka_unit_test(a_large_broadcast_passes_a_link_once),
         cmocka_unit_test(hosts_of_one_machine_have_leaders),
         cmocka_unit_test(drawn_machines_keep_the_order_of_hosts),
         cmocka_unit_test(what_was_answered_stays_right),

@@ -28,6 +28,7 @@
 #include "coll/net/run.h"
 #include "coll/solo.h"
 #include "recorder/recorder.h"
+#include "watch/advice.h"
 
 enum {
     NETS = 4, /* calls by messages under way */
@@ -209,6 +210,40 @@ static void note_others(tti_coll *coll)
     tti_messenger_note_caller(coll->team.messenger, TTI_OTHERS);
 }
 
+/* What only this rank knows of: others fail of the rest, too, or are told of it otherwise. */
+static bool is_own_failure(tutti_status st)
+{
+    return st == TUTTI_E_NETWORK || st == TUTTI_E_STORE || st == TUTTI_E_IO || st == TUTTI_E_NOMEM || st == TUTTI_E_BACKEND;
+}
+
+/* This rank has left its piece, and cannot make the group all the same, as it has lost the board, say. The others may have made it, look
+ * at no board any more, and would wait here for its part of their first call. The last error stays. A world that is founded ends its
+ * connections, which tells them. */
+static void tell_who_has_it(const tti_coll *coll, const tti_coll_config *config, tutti_status st)
+{
+    const tti_team *team = &coll->team;
+    tti_words       kept = { .used = 0 };
+
+    if (config->founds || team->messenger == NULL || !is_own_failure(st))
+        return;
+    tti_words_add(&kept, "%s", tutti_last_error());
+    tti_fail(TUTTI_E_REMOTE, "it cannot make group '%s': %s", team->name, kept.text);
+    tti_messenger_fail(team->messenger, team->group_id, TUTTI_E_REMOTE, team->ranks, team->n_ranks);
+    tti_fail(st, "%s", kept.text);
+}
+
+/* Its own piece is there. */
+static tutti_status join_announced(tti_coll *coll, const tti_coll_config *config)
+{
+    tutti_status st = compares_messages(coll) ? compare_from_now(coll) : TUTTI_OK;
+
+    if (st == TUTTI_OK && !coll->joined && !config->lazy)
+        st = join(coll, config->deadline_ns);
+    if (st != TUTTI_OK && !coll->joined && !config->lazy)
+        tell_who_has_it(coll, config, st);
+    return st;
+}
+
 tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
 {
     tti_coll    *coll = calloc(1, sizeof *coll);
@@ -232,10 +267,8 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
         st = announce_alone(coll, config);
     if (st == TUTTI_OK && !coll->joined)
         st = announce(coll, config);
-    if (st == TUTTI_OK && compares_messages(coll))
-        st = compare_from_now(coll);
-    if (st == TUTTI_OK && !coll->joined && !config->lazy)
-        st = join(coll, config->deadline_ns);
+    if (st == TUTTI_OK)
+        st = join_announced(coll, config);
     if (st != TUTTI_OK) {
         tti_coll_close(coll);
         return st;
@@ -406,8 +439,18 @@ static tutti_status name_call(const tti_coll *coll, const tutti_call *call, tutt
     }
     tti_words_add(&words, "%s", tutti_last_error());
     if (strstr(words.text, "\n  next: ") == NULL)
-        tti_words_add(&words, "\n  next: see why that rank ended; those that are left can go on with "
-                              "tutti_shrink_group()");
+        tti_words_add(&words, "%s", tti_advice_of_loss(words.text));
+    return tti_fail(st, "%s", words.text);
+}
+
+/* What this rank was told, as it concerns itself. */
+static tutti_status word_for_oneself(const tti_coll *coll, tutti_status st)
+{
+    const tti_team *team = &coll->team;
+    tti_words       words = { .used = 0 };
+
+    tti_words_add(&words, "%s", tutti_last_error());
+    tti_advice_for_oneself(team->ranks[team->rank], words.text, sizeof words.text);
     return tti_fail(st, "%s", words.text);
 }
 
@@ -437,7 +480,7 @@ static tutti_status keep_failure(tti_coll *coll, const tutti_call *call, tutti_s
     coll->failed = st;
     if (shared_of(coll) != NULL)
         tti_host_raise_own(shared_of(coll), st, -1);
-    st = name_own(coll, call, st);
+    st = word_for_oneself(coll, name_own(coll, call, st));
     tti_words_add(&coll->words, "%s", tutti_last_error());
     return st;
 }

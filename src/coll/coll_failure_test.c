@@ -478,6 +478,49 @@ static void a_group_names_who_has_not_joined(void **state)
     tt_run(3, true, group_without_rank_1, ranks);
 }
 
+static _Atomic int  n_made;
+static _Atomic bool is_lost;
+
+/* Rank 2 has left its piece, and loses the board when the others have the group: they wait for it in their first call. */
+static void group_that_rank_2_cannot_make(tt_rank *t)
+{
+    tti_coll *whole = t->coll, *group = NULL;
+    int64_t   begin_ns;
+
+    t->board_lost = t->rank == 2 ? &is_lost : NULL;
+    if (t->rank == 2) {
+        TT_CHECK(t, tt_open(t, 7, t->deadline_ns, &group) == TUTTI_E_NETWORK);
+        TT_CHECK(t, strstr(tutti_last_error(), "the board is lost") != NULL);
+    } else {
+        TT_CHECK(t, tt_open(t, 7, t->deadline_ns, &group) == TUTTI_OK);
+        begin_ns = tt_in_ms(0);
+        if (atomic_fetch_add(&n_made, 1) == 1)
+            atomic_store(&is_lost, true);
+        t->coll = group;
+        TT_CHECK(t, group != NULL && all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_REMOTE);
+        TT_CHECK(t, soon(t, begin_ns));
+        t->coll = whole;
+    }
+    tt_all_here(t);
+    tti_coll_close(group);
+}
+
+static void who_alone_cannot_make_a_group_tells_those_who_have_it(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    int     tcp, r;
+
+    (void)state;
+    for (tcp = 0; tcp <= 1; tcp++) {
+        atomic_store(&n_made, 0);
+        atomic_store(&is_lost, false);
+        tt_run(3, tcp, group_that_rank_2_cannot_make, ranks);
+        for (r = 0; r < 2; r++)
+            if (strstr(ranks[r].said, "it cannot make group 'test': the board is lost") == NULL || strstr(ranks[r].said, "rank 2") == NULL)
+                fail_msg("rank %d: %s", r, ranks[r].said);
+    }
+}
+
 /* ---- abort ----------------------------------------------------------------------------------- */
 
 /* Rank 1 aborts its end while rank 0 waits in a call, or is about to. */
@@ -734,6 +777,7 @@ int main(void)
         cmocka_unit_test(who_comes_late_hears_of_it),
         cmocka_unit_test(deadlines_may_have_passed),
         cmocka_unit_test(a_group_names_who_has_not_joined),
+        cmocka_unit_test(who_alone_cannot_make_a_group_tells_those_who_have_it),
         cmocka_unit_test(an_abort_ends_calls),
         cmocka_unit_test(who_left_is_named),
         cmocka_unit_test(who_has_done_its_part_may_go),

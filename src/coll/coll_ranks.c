@@ -33,6 +33,7 @@ typedef struct tt_world {
 typedef struct view {
     tt_world *world;
     char      prefix[16];
+    const _Atomic bool *lost; /* NULL; or it takes what is left, and answers nothing before this is so: then it is lost */
 } view;
 
 static entry *find(view *v, const char *key, char full[KEY_MAX])
@@ -86,6 +87,11 @@ static tutti_status board_get(void *context, const char *key, void *out, size_t 
     view *v = context;
     char  full[KEY_MAX];
 
+    if (v->lost != NULL) {
+        while (!atomic_load(v->lost) && tti_port_now(tti_port_system()) < deadline_ns)
+            sched_yield();
+        return atomic_load(v->lost) ? tti_fail(TUTTI_E_NETWORK, "the board is lost") : tti_fail(TUTTI_E_TIMEOUT, "no answer");
+    }
     if (v->world->setting.patient_readers && is_awaited_by_all(key))
         deadline_ns = tt_in_ms(TT_LIMIT_MS);
     for (;;) {
@@ -168,7 +174,7 @@ int64_t tt_in_ms(int64_t ms)
 tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_coll **coll_out)
 {
     static const int all[TT_RANKS_MOST] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-    view             v = { .world = t->world };
+    view             v = { .world = t->world, .lost = t->board_lost };
     const tti_board  board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
     const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
                                      .group_id = group_id, .founds = group_id == 0, .rank = t->rank, .n_ranks = t->size,

@@ -27,18 +27,19 @@ typedef struct tt_rank tt_rank;
 typedef void tt_body(tt_rank *t);
 
 struct tt_rank {
-    int            rank, size;
-    const int     *hosts; /* [size] which each is on; NULL: one, or as many as ranks */
-    bool           tcp; /* no shared memory: every rank a host of its own */
-    struct tt_world *world;
-    tti_mesh      *mesh;
-    tti_messenger *messenger;
-    tti_coll      *coll; /* of group 0, with all ranks; made before the body runs */
-    uint64_t       seq;  /* of its last call */
-    tt_port        port;
-    int64_t        deadline_ns;
-    char           failure[2048]; /* empty: fine */
-    char           said[2048];    /* for the test, after all have ended */
+    int                 rank, size;
+    const int          *hosts; /* [size] which each is on; NULL: one, or as many as ranks */
+    bool                tcp; /* no shared memory: every rank a host of its own */
+    struct tt_world    *world;
+    tti_mesh           *mesh;
+    tti_messenger      *messenger;
+    tti_coll           *coll; /* of group 0, with all ranks; made before the body runs */
+    uint64_t            seq;  /* of its last call */
+    tt_port             port;
+    int64_t             deadline_ns;
+    const _Atomic bool *board_lost; /* NULL; or when that of the groups that it makes is lost, behind its own piece */
+    char                failure[2048]; /* empty: fine */
+    char                said[2048];    /* for the test, after all have ended */
 };
 
 /* Assertions of cmocka belong to the test's thread: ranks note what went wrong. */

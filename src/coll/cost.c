@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include "coll/host/staged.h"
 #include "coll/net/plan.h"
+#include "coll/net/turns.h"
 #include "coll/pattern.h"
 
 /* Measured on servers with two to sixteen cores of one socket; TCP between virtual machines. */
@@ -441,6 +442,24 @@ tti_amounts tti_amounts_net_root_parts(double ranks, double bytes)
                           .sent = of_others(ranks, bytes), .rooted = 1 };
 }
 
+/* Words of the root's, where not all parts go at once: to all but the ranks of the first turn. What such a turn waits for comes
+ * while the one before is on the link: so turns are no phases that follow each other. */
+static double words_of_root(double ranks, double bytes)
+{
+    const double most = (double)TTI_TURN_BYTES / TTI_TURN_BLOCKS, first = bytes > 0 ? ceil(TTI_TURN_BYTES / (bytes < most ? bytes : most)) : ranks;
+
+    return of_others(ranks, bytes) <= TTI_AT_ONCE_BYTES ? 0 : at_least(ranks - 1 - first, 0);
+}
+
+tti_amounts tti_amounts_net_parts_to_root(double ranks, double bytes)
+{
+    tti_amounts a = tti_amounts_net_root_parts(ranks, bytes);
+
+    a.posts += words_of_root(ranks, bytes);
+    a.posts_all += 2 * words_of_root(ranks, bytes);
+    return a;
+}
+
 tti_amounts tti_amounts_net_subtrees(double ranks, double bytes)
 {
     const double steps = doublings(ranks);
@@ -457,6 +476,26 @@ tti_amounts tti_amounts_net_own_slices(double ranks, double bytes)
 tti_amounts tti_amounts_net_own_slices_tree(double ranks, double bytes)
 {
     return exchange(ranks, 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
+}
+
+/* The bits that are set in the numbers below that of ranks: steps that parts make. */
+static double steps_of_parts(int ranks)
+{
+    double n = 0;
+    int    bit;
+
+    for (bit = 1; bit < ranks; bit *= 2)
+        n += ranks / (2 * bit) * bit + (ranks % (2 * bit) > bit ? ranks % (2 * bit) - bit : 0);
+    return n;
+}
+
+tti_amounts tti_amounts_net_own_bruck(double ranks, double bytes)
+{
+    const double moved = steps_of_parts((int)ranks) * bytes;
+    tti_amounts  a = one_by_one(doublings(ranks), moved, ranks * bytes);
+
+    a.copied = of_others(ranks, bytes) + 2 * moved;
+    return a;
 }
 
 /* Two ranks of a seat: all parts from one to the other before the steps, one part back after them. */

@@ -103,10 +103,12 @@ tti_amounts_of tti_amounts_net_chain;            /* from neighbour to neighbour 
 tti_amounts_of tti_amounts_net_parts;            /* a part to each, and from each, in one phase */
 tti_amounts_of tti_amounts_net_parts_ring;       /* parts around the circle */
 tti_amounts_of tti_amounts_net_bruck;            /* parts of 1, 2, 4, ... ranks in a message */
-tti_amounts_of tti_amounts_net_root_parts;       /* a part from each to the root, or to each from it */
+tti_amounts_of tti_amounts_net_root_parts;       /* a part to each from the root */
+tti_amounts_of tti_amounts_net_parts_to_root;    /* from each to it, and its word where not all go at once */
 tti_amounts_of tti_amounts_net_subtrees;         /* up or down a tree, parts of a subtree in a message */
 tti_amounts_of tti_amounts_net_own_slices;       /* a part to each owner, combined there in one go */
 tti_amounts_of tti_amounts_net_own_slices_tree;  /* or two by two */
+tti_amounts_of tti_amounts_net_own_bruck;        /* parts by way of others, combined by their owners */
 tti_amounts_of tti_amounts_net_halving_parts;    /* a half of all parts, a quarter, ... */
 tti_amounts_of tti_amounts_net_ring_parts;       /* parts around the circle, combined on the way */
 tti_amounts_of tti_amounts_net_blocks;           /* sizes and short blocks, then long ones */

@@ -153,6 +153,34 @@ static void both_ends_of_a_block_cut_alike(void **state)
         assert_int_equal(tti_cut_count(&a, 10, k), tti_cut_count(&b, 10, k));
 }
 
+/* What the last chunk of the longest part takes, from rank to rank, is half of that part at most, or the shortest messages;
+ * parts of one length, of which none waits for another, stay whole. */
+static void long_parts_go_around_in_chunks(void **state)
+{
+    static const int64_t bytes[] = { 256 * 1024, MIB, 6 * MIB, 64 * MIB };
+    int64_t              counts[64];
+    size_t               b, r;
+    int                  i;
+
+    (void)state;
+    for (b = 0; b < sizeof bytes / sizeof bytes[0]; b++)
+        for (r = 2; ranks[r] <= 64; r++) {
+            tutti_call call = { .kind = TUTTI_CALL_ALL_GATHER, .dtype = TUTTI_U8, .root = -1, .count = bytes[b] };
+            tti_cut    cut = tti_cut_of(tti_plan_all_gather_ring, &call, ranks[r]);
+
+            assert_int_equal(cut.n_chunks, 1);
+            for (i = 0; i < ranks[r]; i++)
+                counts[i] = i == 1 ? bytes[b] : 1000;
+            call.list_counts = counts;
+            call.n_parts = ranks[r];
+            call.count += (ranks[r] - 1) * 1000;
+            cut = tti_cut_of(tti_plan_all_gather_ring, &call, ranks[r]);
+            assert_true(cut.n_chunks > 1 && cut.elements >= 64 * 1024 && cut.elements <= 1024 * 1024);
+            assert_true(cut.elements <= 128 * 1024 || cut.elements * (ranks[r] - 2) <= bytes[b] / 2);
+            assert_int_equal(tti_cut_of(tti_plan_all_gather_direct, &call, ranks[r]).n_chunks, 1);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +190,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_broadcast_is_short),
         cmocka_unit_test(the_beginning_of_a_reduce_is_short),
         cmocka_unit_test(both_ends_of_a_block_cut_alike),
+        cmocka_unit_test(long_parts_go_around_in_chunks),
     };
 
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);

@@ -3,8 +3,9 @@
  * levels_test.c
  * Goal    Which members share a host is told right for groups of any ranks. A call in two levels that cannot go on ends
  *         soon, on all members of all hosts, with a status and words of the call itself: another call on one member, a
- *         member that does not come, or goes, an abort, a failure of a message.
- * Method  The layout is arithmetic. Ranks are threads that take themselves for members of several hosts, over sockets;
+ *         member that does not come, or goes, an abort, a failure of a message. What goes between hosts with equally many
+ *         members is told as parts of one size.
+ * Method  The layout, and what goes between hosts, are arithmetic. Ranks are threads that take themselves for members of several hosts, over sockets;
  *         deadlines are minutes where the test asks that a call ends long before. Values are coll_values_test's. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 #include "coll/coll_ranks.h"
 #include "coll/level/levels.h"
+#include "coll/level/shapes.h"
 
 /* ---- layouts --------------------------------------------------------------------------------------- */
 
@@ -64,6 +66,52 @@ static void every_rank_has_its_place(void **state)
         assert_int_equal(tti_hosts_has_levels(&layout), layout.n_hosts > 1 && layout.n_hosts < n_ranks);
         tti_hosts_release(&layout);
     }
+}
+
+/* ---- what goes across ------------------------------------------------------------------------------ */
+
+enum { PART = 5 };
+
+/* The call between the leaders of hosts, of one whose parts have PART elements each. */
+static tutti_call led_across(const int *marks, int n_hosts, int n_ranks, const int64_t *list_counts)
+{
+    tutti_call call = { .kind = TUTTI_CALL_REDUCE_SCATTER, .dtype = TUTTI_F32, .op = TUTTI_SUM, .root = -1, .count = PART };
+    tutti_call across = { .kind = TUTTI_CALL_REDUCE_SCATTER, .dtype = TUTTI_F32 };
+    tti_levels levels = { .host = 0 };
+    int64_t    counts[TT_RANKS_MOST];
+    void      *list[TT_RANKS_MOST];
+    float      scratch[TT_RANKS_MOST * PART];
+    tti_flow   flow = { .levels = &levels, .call = &call, .carriers = 1, .root_host = -1, .element = sizeof(float) };
+    tti_flight flight = { .count = PART, .scratch = (char *)scratch, .counts = counts, .list = list };
+    tti_piece  piece = { &flow, &flight };
+
+    call.n_parts = list_counts != NULL ? n_ranks : 0;
+    call.list_counts = list_counts;
+    assert_int_equal(tti_hosts_make(marks, n_hosts, n_ranks, &levels.layout), TUTTI_OK);
+    tti_shape_of(call.kind)->across(&piece, &across);
+    tti_hosts_release(&levels.layout);
+    assert_true((across.list_counts == NULL) == (across.n_parts == 0));
+    across.list = NULL; /* they were this function's */
+    across.list_counts = NULL;
+    return across;
+}
+
+/* Hosts with as many members each have parts of one size: plans that need that are chosen for it, and may be taken. */
+static void even_hosts_have_even_parts_across(void **state)
+{
+    static const int     even[] = { 0, 0, 1, 1, 2, 2 }, uneven[] = { 0, 0, 1 };
+    static const int64_t listed[] = { PART, PART, PART, PART, PART, PART };
+    tutti_call           across = led_across(even, 3, 6, NULL);
+
+    (void)state;
+    assert_int_equal(across.n_parts, 0);
+    assert_int_equal(across.count, 2 * PART);
+    across = led_across(uneven, 2, 3, NULL);
+    assert_int_equal(across.n_parts, 2);
+    assert_int_equal(across.count, 3 * PART);
+    across = led_across(even, 3, 6, listed);
+    assert_int_equal(across.n_parts, 3);
+    assert_int_equal(across.count, 6 * PART);
 }
 
 /* ---- failures -------------------------------------------------------------------------------------- */
@@ -426,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_are_numbered_as_they_come),
         cmocka_unit_test(every_rank_has_its_place),
+        cmocka_unit_test(even_hosts_have_even_parts_across),
         cmocka_unit_test(different_calls_are_told_on_all_hosts),
         cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(who_left_is_named),

@@ -491,6 +491,49 @@ static void rank_1_stays_away(tt_rank *t)
     tti_team_release(&team);
 }
 
+/* As a gather in turns: the root tells the last rank to begin when it has what the one before gives. */
+static void plan_two_turns(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const tti_block word = { .place = TTI_PLACE_SCRATCH };
+    const tti_block block = tti_schedule_scratch(schedule, 4);
+
+    tti_schedule_phase(schedule);
+    if (p->rank == p->root)
+        tti_schedule_recv(schedule, 1, block);
+    if (p->rank == 1)
+        tti_schedule_send(schedule, p->root, block);
+    if (p->rank == 2)
+        tti_schedule_recv(schedule, p->root, word);
+    tti_schedule_phase(schedule);
+    if (p->rank == p->root)
+        tti_schedule_send(schedule, 2, word);
+}
+
+/* Rank 2 is the first whose time is up. The root is in the call. */
+static void rank_1_holds_up_rank_2(tt_rank *t)
+{
+    const tti_algorithm row = { .kind = TUTTI_CALL_GATHER, .plan = plan_two_turns };
+    tti_net             net = { .lane = 0 };
+    tti_team            team;
+    job                *j;
+
+    if (!enter(t, &team))
+        return;
+    j = make(t, &row, 100, PLAIN, 3);
+    TT_CHECK(t, j->call.root == 0);
+    if (t->rank == 2)
+        j->call.deadline_ns = tt_in_ms(200);
+    if (t->rank != 1) {
+        TT_CHECK(t, begin_cut(&net, &team, 0, &row, &j->call, INT64_MAX / 4, 1) == TUTTI_OK);
+        TT_CHECK(t, tti_net_end(&net, &team) == TUTTI_E_TIMEOUT);
+        snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    }
+    drop(j);
+    tt_all_here(t);
+    tti_net_release(&net);
+    tti_team_release(&team);
+}
+
 /* Thousands of round trips, of which each comes soon: all of them do not in a millisecond. */
 static void going_on_is_not_coming_to_an_end(tt_rank *t)
 {
@@ -593,6 +636,9 @@ static void test_words(void **state)
     assert_non_null(strstr(said, "all_reduce #1 (sum, 1000 f32) on group 'net' timed out after"));
     assert_non_null(strstr(said, "no message from rank 1"));
     assert_non_null(strstr(said, " (step 1 of 2, chunk 1 of 16)\n  "));
+    assert_null(strstr(said, "to begin"));
+    tt_run(3, true, rank_1_holds_up_rank_2, ranks);
+    assert_non_null(strstr(ranks[2].said, "no message from rank 0; rank 0 has not told this one to begin: it may be waiting for others"));
     tt_run(2, true, going_on_is_not_coming_to_an_end, ranks);
     snprintf(said, sizeof said, "%s%s", ranks[0].said, ranks[1].said);
     assert_non_null(strstr(said, "all_reduce #1 (sum, 160000 f32) on group 'net' timed out after"));

@@ -100,6 +100,9 @@ static const plan_case plans[] = {
     { "reduce_scatter direct in place", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true, false, RANK },
     { "reduce_scatter direct uneven", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true, true, RANK },
     { "reduce_scatter direct_tree", tti_plan_reduce_scatter_direct_tree, REDUCE_SCATTER, false, true, false, TREE },
+    { "reduce_scatter bruck", tti_plan_reduce_scatter_bruck, REDUCE_SCATTER, false, false, false, RANK },
+    { "reduce_scatter bruck in place", tti_plan_reduce_scatter_bruck, REDUCE_SCATTER, false, true, false, RANK },
+    { "reduce_scatter bruck uneven", tti_plan_reduce_scatter_bruck, REDUCE_SCATTER, false, true, true, RANK },
     { "reduce_scatter halving", tti_plan_reduce_scatter_halving, REDUCE_SCATTER, false, false, false, TREE },
     { "reduce_scatter halving in place", tti_plan_reduce_scatter_halving, REDUCE_SCATTER, false, true, false, TREE },
     { "reduce_scatter halving uneven", tti_plan_reduce_scatter_halving, REDUCE_SCATTER, false, true, true, TREE },
@@ -849,6 +852,211 @@ static void long_blocks_go_one_after_the_other(void **state)
     }
 }
 
+/* ---- turns ---- */
+
+typedef int64_t lengths(int n, int i); /* of the part that the i-th to the right of the root has */
+
+static int64_t all_small(int n, int i)
+{
+    (void)i;
+    return (1 << 20) / n;
+}
+
+static int64_t all_middling(int n, int i)
+{
+    (void)n;
+    (void)i;
+    return 100 << 10;
+}
+
+static int64_t all_large(int n, int i)
+{
+    (void)n;
+    (void)i;
+    return 3 << 20;
+}
+
+static int64_t of_all_kinds(int n, int i)
+{
+    static const int64_t bytes[] = { 200 << 10, 0, 2 << 20, 100, 64 << 10, 700 << 10, (64 << 10) - 1 };
+
+    return bytes[(i * 5 + n) % 7];
+}
+
+static int64_t nobody_has_any(int n, int i)
+{
+    (void)n;
+    (void)i;
+    return 0;
+}
+
+typedef struct turns_case {
+    const char *name;
+    tti_plan   *plan;
+    kind        kind;
+    bool        sizes_first; /* two phases before, which are left alone here */
+} turns_case;
+
+static const turns_case turns_cases[] = {
+    { "gather", tti_plan_gather_direct, GATHER, false },
+    { "gather_v", tti_plan_all_to_all_direct, GATHER_V, true },
+    { "gather_v, sizes known", tti_plan_blocks_known, GATHER_V, false },
+};
+
+/* The schedule of one rank, where the i-th to the right of the root has of(n, i) bytes to give or to get; the root's own part is as
+ * long as the first one's. */
+static void plan_turns(const turns_case *c, lengths *of, int n, int root, int rank)
+{
+    int64_t              lists[RANKS_MAX], gives[RANKS_MAX], takes[RANKS_MAX];
+    const bool           blocks = c->kind == GATHER_V || c->kind == SCATTER_V;
+    const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = root, .count = 1, .element = 1,
+                                   .list_counts = blocks ? takes : lists, .in_counts = blocks ? gives : NULL };
+    int                  r;
+
+    for (r = 0; r < n; r++) {
+        const int64_t bytes = of(n, (r - root + n) % n), own = of(n, (rank - root + n) % n);
+
+        lists[r] = bytes;
+        gives[r] = c->kind == GATHER_V ? (r == root ? own : 0) : rank == root ? bytes : 0;
+        takes[r] = c->kind == GATHER_V ? (rank == root ? bytes : 0) : r == root ? own : 0;
+    }
+    tti_schedule_clear(&members[rank].schedule);
+    c->plan(&input, &members[rank].schedule);
+    assert_false(members[rank].schedule.full);
+}
+
+/* The phase in which rank does this with peer, of so many bytes; -1: none. */
+static int phase_with(int rank, bool sends, int peer, int64_t bytes, int from)
+{
+    int k, i, n;
+
+    for (k = from; k < members[rank].schedule.phases.n; k++) {
+        const tti_transfer *some = sends ? tti_phase_sends(&members[rank].schedule, k, &n)
+                                         : tti_phase_recvs(&members[rank].schedule, k, &n);
+
+        for (i = 0; i < n; i++)
+            if (some[i].peer == peer && some[i].block.bytes == bytes)
+                return k;
+    }
+    return -1;
+}
+
+enum { TURN = 512 << 10, TURN_BLOCKS = 8, AT_ONCE = 1 << 20 };
+
+/* Of the i-th: both ends have its part in one phase; and who gives one behind the first turn has the root's word in the phase before.
+ * Returns that phase, from the first of turns on. */
+static int check_turn_of(const turns_case *c, int n, int root, int i, int64_t bytes)
+{
+    const int  rank = (root + i) % n, first = c->sizes_first ? 2 : 0;
+    const bool to_root = c->kind == GATHER || c->kind == GATHER_V;
+    const int  at_root = phase_with(root, !to_root, rank, bytes, first), there = phase_with(rank, to_root, root, bytes, first);
+
+    if (at_root < 0 || at_root != there)
+        fail_msg("%s, %d ranks, root %d: rank %d has its part in phase %d, the root in %d", c->name, n, root, rank, there, at_root);
+    if (to_root && there > first) {
+        assert_int_equal(phase_with(rank, false, root, 0, first), there - 1);
+        assert_int_equal(phase_with(root, true, rank, 0, first), there - 1);
+    } else if (bytes > 0) {
+        assert_int_equal(phase_with(rank, false, root, 0, first), -1);
+        assert_int_equal(phase_with(root, true, rank, 0, first), -1);
+    }
+    return there - first;
+}
+
+/* As far as is known: where only the root knows all lengths, a rank counts on few others. */
+static int others_beside(const turns_case *c, int n)
+{
+    const int most = c->kind == GATHER ? 16 : 5;
+
+    if (c->kind != GATHER && c->kind != GATHER_V)
+        return 0;
+    return n - 2 < most ? n - 2 : most;
+}
+
+/* Who sends to the root beside others that may be under way then says so, of long parts. */
+static void check_beside(const turns_case *c, int n, int root)
+{
+    int rank, i;
+
+    for (rank = 0; rank < n; rank++)
+        for (i = 0; i < members[rank].schedule.sends.n; i++) {
+            const tti_transfer *sent = (const tti_transfer *)members[rank].schedule.sends.items + i;
+            const bool          is_long = sent->block.bytes >= 64 << 10 && (n - 1) * sent->block.bytes > AT_ONCE && rank != root;
+
+            if (sent->beside != (is_long ? others_beside(c, n) : 0))
+                fail_msg("%s, %d ranks, root %d: rank %d sends beside %d", c->name, n, root, rank, sent->beside);
+        }
+}
+
+/* Every part goes once. What may be under way at once, two turns, has a bound, where all parts are of one size, or their sizes are known
+ * to all; little goes in one turn. */
+static void check_turns(const turns_case *c, lengths *of, int n, int root)
+{
+    const bool blocks = c->kind == GATHER_V || c->kind == SCATTER_V, all_know = of != of_all_kinds || !blocks;
+    int64_t    in_turn[RANKS_MAX] = { 0 }, total = 0, most = 0;
+    int        i;
+
+    for (i = 0; i < n; i++)
+        plan_turns(c, of, n, root, i);
+    check_beside(c, n, root);
+    for (i = 1; i < n; i++) {
+        const int64_t bytes = of(n, i);
+
+        if (bytes == 0 || (c->sizes_first && bytes <= tti_short_block(n)))
+            continue;
+        in_turn[check_turn_of(c, n, root, i, bytes)] += bytes;
+        total += bytes;
+        most = bytes > most ? bytes : most;
+    }
+    for (i = 0; i + 1 < n && all_know; i++)
+        if (in_turn[i] + in_turn[i + 1] > 2 * (TURN + TURN_BLOCKS * most))
+            fail_msg("%s, %d ranks, root %d: %d bytes in turns %d and %d", c->name, n, root, (int)(in_turn[i] + in_turn[i + 1]), i, i + 1);
+    if (total <= AT_ONCE && all_know)
+        assert_int_equal(in_turn[0], total);
+    assert_true(n < TURN_BLOCKS + 3 || most < TURN || in_turn[0] < total || of == of_all_kinds); /* else there are no turns at all */
+}
+
+static void what_goes_to_a_root_takes_turns(void **state)
+{
+    static lengths *const kinds[] = { all_small, all_middling, all_large, of_all_kinds, nobody_has_any };
+    size_t                c, k;
+    int                   n;
+
+    (void)state;
+    for (c = 0; c < sizeof turns_cases / sizeof turns_cases[0]; c++)
+        for (k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+            for (n = 2; n <= RANKS_MAX; n += RANKS_STEP) {
+                check_turns(&turns_cases[c], kinds[k], n, 0);
+                check_turns(&turns_cases[c], kinds[k], n, n - 1);
+            }
+}
+
+/* The parts that a root deals out share its link, beside as many others as are counted at most; little does not. */
+static void what_a_root_deals_out_shares_its_link(void **state)
+{
+    static lengths *const kinds[] = { all_small, all_middling, all_large, of_all_kinds, nobody_has_any };
+    const turns_case      scatter = { "scatter", tti_plan_scatter_direct, SCATTER, false };
+    size_t                k;
+    int                   n, i;
+
+    (void)state;
+    for (k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (n = 2; n <= RANKS_MAX; n += RANKS_STEP) {
+            const int others = n - 2 < 16 ? n - 2 : 16;
+
+            plan_turns(&scatter, kinds[k], n, n - 1, n - 1);
+            assert_int_equal(members[n - 1].schedule.sends.n, n - 1);
+            for (i = 1; i < n; i++) {
+                const tti_transfer *sent = (const tti_transfer *)members[n - 1].schedule.sends.items + i - 1;
+                const bool          is_long = sent->block.bytes >= 64 << 10 && (n - 1) * sent->block.bytes > AT_ONCE;
+
+                assert_int_equal(sent->peer, i - 1);
+                assert_int_equal(sent->block.bytes, kinds[k](n, i));
+                assert_int_equal(sent->beside, is_long ? others : 0);
+            }
+        }
+}
+
 /* ---- amounts ---- */
 
 enum { AMOUNT_COUNT = 1 << 20 };
@@ -927,6 +1135,12 @@ static void check_near(const tti_algorithm *row, int n, const char *what, double
                  said, does);
 }
 
+/* Parts that go to a root in turns: a turn does not wait for the one before to end. */
+static bool is_in_turns(const tti_algorithm *row)
+{
+    return row->plan == tti_plan_gather_direct;
+}
+
 static void check_amounts(const tti_algorithm *row, int n, int root)
 {
     const double      bytes = row->kind == TUTTI_CALL_BARRIER ? 0 : AMOUNT_COUNT * (double)sizeof(float);
@@ -944,7 +1158,7 @@ static void check_amounts(const tti_algorithm *row, int n, int root)
         does.sent += most.sent;
         does.combined += most.combined;
     }
-    check_near(row, n, "phases", said.messages, does.messages);
+    check_near(row, n, "phases", said.messages, is_in_turns(row) ? 1 : does.messages);
     check_near(row, n, "messages", said.posts, does.posts);
     if (said.posts_all > 0)
         check_near(row, n, "messages of all", said.posts_all, does.posts_all);
@@ -1012,6 +1226,8 @@ int main(void)
         cmocka_unit_test(short_blocks_go_with_their_sizes),
         cmocka_unit_test(blocks_of_known_sizes_go_at_once),
         cmocka_unit_test(long_blocks_go_one_after_the_other),
+        cmocka_unit_test(what_goes_to_a_root_takes_turns),
+        cmocka_unit_test(what_a_root_deals_out_shares_its_link),
         cmocka_unit_test(plans_do_what_their_amounts_say),
         cmocka_unit_test(few_lines_have_few_owners),
     };

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * team.c - the members of a group, their meeting on the board, and lists of them in texts. */
+ * team.c - the members of a group, and their meeting on the board. */
 #include "coll/team.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "base/fnv.h"
+#include "coll/absent.h"
 #include "coll/handed.h"
 #include "transport/trouble.h"
 #include "transport/vigil.h"
 
-enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512, UNWELL_MAX = 4,
-       REASON_MS = 1000, REASON_LOOK_MS = 5 };
+enum { TOLD_MAX = 512, REASON_MS = 1000, REASON_LOOK_MS = 5 };
 
 #define MISMATCH_KEY "mismatch"
 #define MEMBER       "member"
@@ -68,9 +67,11 @@ typedef struct reader {
     int64_t          deadline_ns;
     bool             founds;   /* as in tti_coll_config */
     tti_vigil        vigil;    /* then */
+    bool             answered; /* the board did, at the latest look */
     bool             has_left; /* who is awaited, at the latest look, if it is gone: nothing proves that it is dead */
     bool             crossed;  /* who is awaited waits for this rank, in a call of group `crossed_in` */
     uint32_t         crossed_in;
+    tti_absent       absent;   /* who had not come when time was nearly up */
 } reader;
 
 static tti_roll roll_of(const tti_team *team, const tti_board *board)
@@ -86,38 +87,26 @@ static void key_of(const tti_team *team, const tti_board *board, int rank, char 
     tti_roll_key(&roll, rank, key_out);
 }
 
-/* The deadline passed while rank was awaited: look who else has not come. */
-static tutti_status fail_not_joined(const tti_team *team, const tti_roll *roll, int rank)
-{
-    const int64_t deadline_ns = tti_board_grace(roll->board, team->port);
-    tti_words     words = { .used = 0 };
-    bool         *absent = calloc((size_t)team->n_ranks, sizeof *absent);
-
-    if (absent == NULL)
-        return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
-                        team->ranks[rank]);
-    (void)tti_roll_missing(roll, rank, team->n_ranks, deadline_ns, absent);
-    absent[rank] = true; /* it was when the time was up */
-    tti_team_add_ranks(team, &words, absent);
-    free(absent);
-    return tti_fail(TUTTI_E_TIMEOUT,
-                    "group '%s' timed out on rank %d of %d members while it was made\n  not joined: %s\n"
-                    "  next: check that these ranks make the same groups in the same order",
-                    team->name, team->ranks[team->rank], team->n_ranks, words.text);
-}
-
-/* What another member has found to be wrong; TUTTI_OK: nothing that is known of. */
-tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns)
+/* What another member has found to be wrong; TUTTI_OK: nothing that is known of. *answered_out: the board says so. */
+static tutti_status ask_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns, bool *answered_out)
 {
     const int64_t deadline_ns = tti_board_patience(board, team->port, until_ns);
     char          words[TOLD_MAX];
     bool          there = false;
 
-    if (board->has(board->context, MISMATCH_KEY, deadline_ns, &there) != TUTTI_OK || !there ||
+    *answered_out = board->has(board->context, MISMATCH_KEY, deadline_ns, &there) == TUTTI_OK;
+    if (!*answered_out || !there ||
         board->get(board->context, MISMATCH_KEY, words, sizeof words, deadline_ns) != TUTTI_OK)
         return TUTTI_OK;
     words[sizeof words - 1] = '\0';
     return tti_fail(TUTTI_E_MISMATCH, "group '%s' on rank %d: %s", team->name, team->ranks[team->rank], words);
+}
+
+tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns)
+{
+    bool answered;
+
+    return ask_for_mismatch(team, board, until_ns, &answered);
 }
 
 /* Whether a member that is dead may be one for which the others do not come. Those of a world come by themselves as far as
@@ -288,8 +277,10 @@ static tutti_status look_at(void *ctx, int rank)
     if (st == TUTTI_OK)
         st = look_within(team);
     if (st == TUTTI_OK)
-        st = tti_team_look_for_mismatch(team, r->board, r->deadline_ns);
+        st = ask_for_mismatch(team, r->board, r->deadline_ns, &r->answered);
     r->crossed = false;
+    if (st == TUTTI_OK && r->founds)
+        tti_absent_keep(&r->absent, rank, r->deadline_ns);
     return st == TUTTI_OK && !r->founds ? look_elsewhere(r, rank) : st;
 }
 
@@ -334,6 +325,32 @@ static tutti_status fail_place(const tti_team *team)
                     team->name, team->ranks[team->rank], team->rank, words.text);
 }
 
+/* Time is up while the group is made, as words say; and who is not well: of the members, or, where the board does not answer, of all, as
+ * one that is no member may serve it. */
+static tutti_status fail_in_time(const tti_team *team, const char *words, bool answered)
+{
+    const char *otherwise = answered ? "check that these ranks make the same groups in the same order"
+                                     : "see whether the process that serves the store is stopped, or out of reach";
+    const int  *among = answered ? team->ranks : NULL;
+    const int   n = answered ? team->n_ranks : tti_mesh_size(team->mesh);
+    tti_words   unwell = { .used = 0 };
+    char        step[TTI_NEXT_TEXT_MAX];
+
+    tti_team_add_unwell_among(team, &unwell, among, n);
+    return tti_fail(TUTTI_E_TIMEOUT, "group '%s' timed out on rank %d of %d members while it was made%s%s\n  next: %s", team->name,
+                    team->ranks[team->rank], team->n_ranks, words, unwell.text,
+                    tti_team_next_step_among(team, among, n, otherwise, step));
+}
+
+/* This rank could not leave its own piece in time. */
+static tutti_status fail_unannounced(const tti_team *team)
+{
+    tti_words words = { .used = 0 };
+
+    tti_words_add(&words, "\n  %.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
+    return fail_in_time(team, words.text, false);
+}
+
 tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns, tti_join *mine)
 {
     char         key[TTI_BOARD_KEY_BYTES];
@@ -343,6 +360,8 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
     mine->members = tti_fnv(TTI_FNV_BEGIN, team->ranks, (size_t)team->n_ranks * sizeof *team->ranks);
     key_of(team, board, team->rank, key);
     st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
+    if (st == TUTTI_E_TIMEOUT)
+        return fail_unannounced(team);
     if (st != TUTTI_E_STATE) /* there is one already */
         return hear_why(team, board, st, false, deadline_ns);
     fail_place(team);
@@ -449,23 +468,36 @@ static tutti_status read_joins(tti_team *team, const tti_roll *roll, int64_t dea
                                      : read_from(team, &scribe, deadline_ns, all_out, n_out);
 }
 
+/* The deadline passed while rank was awaited: look who else has not come, and who is not well. */
+static tutti_status fail_not_joined(const reader *r, int rank)
+{
+    const tti_team *team = r->team;
+    tti_words       words = { .used = 0 };
+    bool            answered = r->answered;
+
+    if (!tti_absent_add(&r->absent, rank, r->founds, &answered, &words))
+        return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
+                        team->ranks[rank]);
+    return fail_in_time(team, words.text, answered);
+}
+
 tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out)
 {
     reader       r = { .team = team, .board = board, .mine = mine, .all = all_out, .deadline_ns = deadline_ns,
-                       .founds = team->founds,
+                       .founds = team->founds, .answered = true, /* it has taken this rank's own */
                        .vigil = { .port = team->port, .board = board, .rank = team->rank, .n_ranks = team->n_ranks,
                                   .what = MEMBER, .is_last = true, .deadline_ns = deadline_ns } };
     tti_roll     roll = roll_of(team, board);
+    const tti_roll asked = roll;
     tutti_status st;
     int          n = 0;
 
+    r.absent = (tti_absent){ .team = team, .roll = &asked };
     roll.come = come;
     roll.awaited = look_at;
     roll.ctx = &r;
-    /* All of them look at one store, and share cores while the group is made: the more, the later, and the more rarely. */
-    roll.look_ms = team->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * team->n_ranks
-                                                                           : LOOK_MOST_MS;
+    roll.look_ms = tti_roll_look_ms(team->n_ranks);
     roll.look_most_ms = roll.look_ms;
     if (board->heed != NULL)
         board->heed(board->context, &team->aborted);
@@ -480,7 +512,9 @@ tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadl
         tell_mismatch(team, board);            /* first: it may serve the board, and end */
         tti_messenger_end_crossed(team->messenger, r.crossed_in);
     }
-    return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : hear_why(team, board, st, r.has_left, deadline_ns);
+    st = st == TUTTI_E_TIMEOUT ? fail_not_joined(&r, n) : hear_why(team, board, st, r.has_left, deadline_ns);
+    tti_absent_release(&r.absent);
+    return st;
 }
 
 void tti_team_describe(const tti_team *part, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
@@ -503,83 +537,4 @@ tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note
                     "%s on group '%s': rank %d gives rank %d %lld elements, which expects %lld\n"
                     "  next: let what one rank gives be what the other expects",
                     call, team->name, team->ranks[giver], team->ranks[taker], (long long)gives, (long long)wants);
-}
-
-void tti_words_add(tti_words *words, const char *fmt, ...)
-{
-    const size_t room = sizeof words->text - words->used;
-    va_list      args;
-    int          n;
-
-    va_start(args, fmt);
-    n = vsnprintf(words->text + words->used, room, fmt, args);
-    va_end(args);
-    if (n > 0)
-        words->used += (size_t)n < room ? (size_t)n : room - 1;
-}
-
-void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *marked)
-{
-    const int n_ranks = team->n_ranks;
-    int       n = 0, said = 0, r;
-
-    for (r = 0; r < n_ranks; r++)
-        n += marked[r];
-    tti_words_add(words, n == 1 ? "rank " : "ranks ");
-    for (r = 0; r < n_ranks && said < LISTED_MAX; r++)
-        if (marked[r])
-            tti_words_add(words, "%s%d", said++ > 0 ? ", " : "", team->ranks[r]);
-    if (n > said)
-        tti_words_add(words, " and %d more", n - said);
-}
-
-void tti_team_add_health(const tti_team *team, tti_words *words, int rank)
-{
-    const tti_health_report report = tti_health_now(tti_mesh_health(team->mesh), team->ranks[rank]);
-    char                    how[TTI_HEALTH_TEXT_MAX];
-
-    if (tti_health_words(&report, tti_port_now(team->port), how)[0] != '\0')
-        tti_words_add(words, ", and %s", how);
-}
-
-static bool is_marked(const tti_team *team, const bool *marked, int mesh_rank)
-{
-    int r;
-
-    for (r = 0; r < team->n_ranks && marked != NULL; r++)
-        if (team->ranks[r] == mesh_rank)
-            return marked[r];
-    return false;
-}
-
-void tti_team_add_unwell(const tti_team *team, tti_words *words, const bool *marked)
-{
-    const tti_team   *whole = tti_team_whole(team);
-    const tti_health *health = tti_mesh_health(team->mesh);
-    char              how[TTI_HEALTH_TEXT_MAX];
-    int               said = 0, r;
-
-    for (r = 0; r < whole->n_ranks && said < UNWELL_MAX; r++) {
-        const int rank = whole->ranks[r];
-
-        if (r == whole->rank || is_marked(team, marked, rank) || tti_health_describe(health, rank, how)[0] == '\0')
-            continue;
-        tti_words_add(words, "\n  rank %d (%s) %s", rank, tti_mesh_whereabouts(team->mesh, rank), how);
-        said++;
-    }
-}
-
-const char *tti_team_next_step(const tti_team *team, const char *otherwise, char out[TTI_NEXT_TEXT_MAX])
-{
-    const tti_team   *whole = tti_team_whole(team);
-    const tti_health *health = tti_mesh_health(team->mesh);
-    int               r;
-
-    for (r = 0; r < whole->n_ranks; r++)
-        if (r != whole->rank && tti_health_now(health, whole->ranks[r]).life == TTI_LIFE_STOPPED) {
-            snprintf(out, TTI_NEXT_TEXT_MAX, "let rank %d (%s) go on: kill -CONT", whole->ranks[r],
-                     tti_mesh_whereabouts(team->mesh, whole->ranks[r]));
-            return out;
-        }
-    return otherwise;
 }

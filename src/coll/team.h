@@ -125,11 +125,16 @@ void tti_team_add_health(const tti_team *team, tti_words *words, int rank);
 /** "\n  rank 5 (host 'n2', pid 40112) has been stopped by a signal for 3.2 s": a line for each member of the group that something
  * is wrong with, whoever is waited for here, but for those of team that are marked (NULL: none is); a long list is cut. */
 void tti_team_add_unwell(const tti_team *team, tti_words *words, const bool *marked);
+/** The same of among[n], ranks of the mesh; NULL: of its first n, members or not. */
+void tti_team_add_unwell_among(const tti_team *team, tti_words *words, const int *among, int n);
 
 enum { TTI_NEXT_TEXT_MAX = 256 };
 
 /** What to do when time was up: where a signal has stopped a member of the group, that it goes on, "let rank 5 (host 'n2', pid
  * 40112) go on: kill -CONT"; else otherwise. */
 const char *tti_team_next_step(const tti_team *team, const char *otherwise, char out[TTI_NEXT_TEXT_MAX]);
+/** The same where one of among[n] is stopped, as above. */
+const char *tti_team_next_step_among(const tti_team *team, const int *among, int n, const char *otherwise,
+                                     char out[TTI_NEXT_TEXT_MAX]);
 
 #endif

@@ -8,6 +8,8 @@
  *         the group that stand in the place of it are found by the all_gather. */
 #include "compress/compress.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <tutti/private.h>
 #include "base/fnv.h"
 
@@ -34,21 +36,36 @@ static const char *difference(const tti_wish *a, const tti_wish *b)
     return a->share != b->share ? "share from which it goes dense" : NULL;
 }
 
+enum { WISH_TEXT = 160 };
+
+static void describe(const tti_wish *w, char out[WISH_TEXT])
+{
+    double share;
+    int    used = snprintf(out, WISH_TEXT, "%s of %lld %s, %s, in blocks of %lld",
+                           w->what == TTI_BLOCK_SPARSE ? "block-sparse" : "quantized", (long long)w->count,
+                           tutti_dtype_name((tutti_dtype)w->dtype), tutti_op_name((tutti_op_kind)w->op), (long long)w->block);
+
+    memcpy(&share, &w->share, sizeof share);
+    if (w->what == TTI_BLOCK_SPARSE && used > 0 && used < WISH_TEXT)
+        snprintf(out + used, (size_t)(WISH_TEXT - used), ", dense above %g", share);
+}
+
 static tutti_status compare(const char *what, const tutti_group *group, const tti_wish *all, const tti_wish *mine)
 {
+    char        theirs[WISH_TEXT], first[WISH_TEXT];
     const char *differs;
     int         r;
 
     for (r = 1; r < group->size; r++) {
         differs = difference(&all[r], &all[0]);
-        if (differs != NULL)
-            return tti_fail(TUTTI_E_MISMATCH,
-                            "%s on group '%s': rank %d has another %s than rank %d (%lld of %s in blocks of %lld, "
-                            "and %lld of %s in blocks of %lld)\n  next: give all ranks the same call",
-                            what, group->name, group->ranks[r], differs, group->ranks[0], (long long)all[r].count,
-                            tutti_dtype_name((tutti_dtype)all[r].dtype), (long long)all[r].block,
-                            (long long)all[0].count, tutti_dtype_name((tutti_dtype)all[0].dtype),
-                            (long long)all[0].block);
+        if (differs == NULL)
+            continue;
+        describe(&all[r], theirs);
+        describe(&all[0], first);
+        return tti_fail(TUTTI_E_MISMATCH,
+                        "%s on group '%s': rank %d has another %s than rank %d (%s, and %s)\n"
+                        "  next: give all ranks the same call",
+                        what, group->name, group->ranks[r], differs, group->ranks[0], theirs, first);
     }
     if (mine->status != TUTTI_OK)
         return (tutti_status)mine->status;

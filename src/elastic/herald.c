@@ -21,7 +21,8 @@
  *         be out of reach.
  * True    Reasons are put up in the order of news, so that all hosts take the same one for the first; a reason of this
  *         host's that could not be told is put up here, when that is known. A launcher that is gone is put up at once where it is
- *         missed: its ranks are about to vanish.
+ *         missed: its ranks are about to vanish. Where ranks are kept nothing is put up, as they go on: their launcher says that
+ *         it is gone, and again when the job has ended.
  *         The bulletin has one writer at a time: `lock` is held for each posting. The supervisor's thread never waits for
  *         the store: it takes the lock, which nobody holds for longer than a copy.
  * Fails   No store yet: the speaker goes on trying. One that is slow, as its launcher is stopped: the speaker tells again, until
@@ -62,6 +63,8 @@ struct tti_herald {
 
     tti_mutex  lock;    /* guards what follows, and who posts */
     tti_event  changed; /* queue, ending, leaving, deadline_ns */
+    tti_ending *gone;   /* [nnodes] with keep: launchers that are gone, as they were missed */
+    int        n_gone;
     tti_ending *cards;  /* [nnodes] launchers that have told who they are; version 0: not yet */
     tti_ending *queue;  /* [room] to be told elsewhere */
     int        n_queued, room;
@@ -113,7 +116,7 @@ static tti_ending ending_of(const tti_herald *h, int local)
     return ending;
 }
 
-void tti_herald_tell(tti_herald *h, int local, const tti_rank_end *end)
+void tti_herald_tell(tti_herald *h, int local, const tti_rank_end *end, int n_coming)
 {
     tti_ending ending;
 
@@ -123,6 +126,7 @@ void tti_herald_tell(tti_herald *h, int local, const tti_rank_end *end)
     ending.pid = end->pid;
     ending.exit_code = end->exit_code;
     ending.signal = end->signal;
+    ending.coming = n_coming + 1;
     ending.flags = end->stopped ? TTI_ENDING_ASKED : 0;
     post(h, &ending);
     if (h->config.nnodes > 1)
@@ -212,18 +216,45 @@ static void post_gone(tti_herald *h, const tti_ending *gone)
     }
 }
 
-/* Kept ranks go on without those of that host, and may lose others for other reasons. False: nothing is to be told. */
+/* Who reads what this launcher says learns where the other ranks have gone: at once, and when the job has ended. */
+static void note_gone(tti_herald *h, const tti_ending *gone)
+{
+    char words[TTI_ENDING_TEXT_MAX];
+    bool known = false;
+    int  i;
+
+    tti_lock(&h->lock);
+    for (i = 0; i < h->n_gone; i++)
+        known = known || h->gone[i].node == gone->node;
+    known = known || h->n_gone == h->config.nnodes;
+    if (!known)
+        h->gone[h->n_gone++] = *gone;
+    tti_unlock(&h->lock);
+    if (!known)
+        tti_log(TTI_LOG_WARN, "%s; the ranks here are kept", tti_ending_words(gone, words));
+}
+
+/* Kept ranks go on without those of that host, and may lose others for other reasons: it is no reason for them. */
+static void take_gone(tti_herald *h, const tti_ending *gone)
+{
+    if (h->config.keep)
+        note_gone(h, gone);
+    if ((gone->flags & TTI_ENDING_FIRST) != 0)
+        post_gone(h, gone);
+}
+
+/* False: nothing is to be told. */
 static bool put_up_gone(tti_herald *h, int node, tti_ending *gone_out)
 {
-    if (h->config.keep || has_ended(h, node))
+    if (has_ended(h, node))
         return false;
     tti_lock(&h->lock);
     *gone_out = h->cards[node];
     tti_unlock(&h->lock);
     if (gone_out->version != TTI_ENDING_VERSION)
         return false;
-    gone_out->flags = TTI_ENDING_LAUNCHER | TTI_ENDING_FIRST;
-    post_gone(h, gone_out);
+    gone_out->flags = TTI_ENDING_LAUNCHER | (h->config.keep ? 0 : TTI_ENDING_FIRST);
+    take_gone(h, gone_out);
     return true;
 }
 
@@ -244,6 +275,24 @@ static void on_missed(void *context, const void *key, size_t bytes)
     node = atoi(number);
     if (node > 0 && node < h->config.nnodes && put_up_gone(h, node, &gone))
         enqueue(h, &gone);
+}
+
+int tti_herald_gone(tti_herald *h, tti_ending **list_out)
+{
+    int n = 0;
+
+    *list_out = NULL;
+    if (h == NULL)
+        return 0;
+    tti_lock(&h->lock);
+    if (h->n_gone > 0)
+        *list_out = malloc((size_t)h->n_gone * sizeof **list_out);
+    if (*list_out != NULL) {
+        n = h->n_gone;
+        memcpy(*list_out, h->gone, (size_t)n * sizeof **list_out);
+    }
+    tti_unlock(&h->lock);
+    return n;
 }
 
 /* ---- the speaker ---- */
@@ -347,7 +396,8 @@ static void keep_to_ourselves(tti_herald *h, const tti_ending *batch, int n)
 
     atomic_store(&h->lost, true);
     for (i = 0; i < n; i++)
-        post(h, &batch[i]);
+        if (!tti_ending_is_gone(&batch[i])) /* which was put up where it was missed */
+            post(h, &batch[i]);
 }
 
 static void listen_to_others(void *arg);
@@ -487,7 +537,7 @@ static void put_up(void *ctx, const tutti_bytes *news)
         if ((ending.flags & TTI_ENDING_HERE) != 0)
             note_card(ctx, &ending);
         else if (tti_ending_is_gone(&ending))
-            post_gone(ctx, &ending);
+            take_gone(ctx, &ending);
         else
             post(ctx, &ending);
     }
@@ -515,8 +565,9 @@ static tutti_status begin_speaking(tti_herald *h)
     h->room = 2 * (h->config.nproc + h->config.spares) + h->config.nnodes;
     h->queue = calloc((size_t)h->room, sizeof *h->queue);
     h->cards = calloc((size_t)h->config.nnodes, sizeof *h->cards);
+    h->gone = calloc((size_t)h->config.nnodes, sizeof *h->gone);
     h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (h->queue == NULL || h->cards == NULL || h->bell < 0)
+    if (h->queue == NULL || h->cards == NULL || h->gone == NULL || h->bell < 0)
         return tti_fail(TUTTI_E_NOMEM, "no memory or descriptor to tell other hosts of %d ranks", h->config.nproc);
     if (h->config.server != NULL)
         tti_store_server_tell_missed(h->config.server, on_missed, h);
@@ -580,5 +631,6 @@ void tti_herald_end(tti_herald *h)
     tti_mutex_release(&h->lock);
     free(h->queue);
     free(h->cards);
+    free(h->gone);
     free(h);
 }

@@ -35,8 +35,9 @@ int tti_herald_fd(const tti_herald *herald);
 
 /* The rest: one thread, that of the supervisor. Nothing of it waits, but for the end. */
 
-/** A process of this host has ended. NULL is fine, and nobody is told. */
-void tti_herald_tell(tti_herald *herald, int local, const tti_rank_end *end);
+/** A process of this host has ended. NULL is fine, and nobody is told.
+ * @param n_coming  replacements that run, or are about to be started */
+void tti_herald_tell(tti_herald *herald, int local, const tti_rank_end *end, int n_coming);
 
 /** This launcher is going to end its ranks: because of the end of one of them, which has been told, or, with local -1, because of
  * a signal that came. */
@@ -53,6 +54,9 @@ void tti_herald_finish(tti_herald *herald, int64_t deadline_ns);
 
 /** What was first in the whole job, if that was on another host; as far as it is known, which is best when finished. */
 bool tti_herald_first_elsewhere(const tti_herald *herald, tti_ending *out);
+
+/** With keep: the launchers of other hosts that are gone without a word; how many. free() the list. NULL is fine: none. */
+int tti_herald_gone(tti_herald *herald, tti_ending **list_out);
 
 /** Finish, if that was not done, and free. NULL is fine. */
 void tti_herald_end(tti_herald *herald);

@@ -107,6 +107,23 @@ static tutti_status check_secret(const char *file)
     return st;
 }
 
+/* Several hosts without a secret: only where everybody who reaches a port may come in. */
+static tutti_status do_without_secret(job *j)
+{
+    bool         wanted = true;
+    tutti_status st = tti_auth_wanted(&wanted);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (wanted)
+        return tti_fail(TUTTI_E_AUTH,
+                        "a job on %d hosts needs a secret that all of them know: TUTTI_SECRET_FILE "
+                        "is not set\n  next: copy a file with 64 random hex digits, mode 0600, to "
+                        "every host and name it in TUTTI_SECRET_FILE",
+                        j->opts->nnodes);
+    return tti_keeper_start("", "", &j->secret.keeper);
+}
+
 /* Ranks of one host get a secret of their own. Those of several have to be given the same one. */
 static tutti_status choose_secret(job *j)
 {
@@ -120,11 +137,7 @@ static tutti_status choose_secret(job *j)
     }
     j->secret_file = tti_env("TUTTI_SECRET_FILE");
     if (j->secret_file == NULL)
-        return tti_fail(TUTTI_E_AUTH,
-                        "a job on %d hosts needs a secret that all of them know: TUTTI_SECRET_FILE "
-                        "is not set\n  next: copy a file with 64 random hex digits, mode 0600, to "
-                        "every host and name it in TUTTI_SECRET_FILE",
-                        j->opts->nnodes);
+        return do_without_secret(j);
     st = check_secret(j->secret_file);
     return st == TUTTI_OK ? tti_keeper_start("", "", &j->secret.keeper) : st; /* that file is not ours to remove */
 }
@@ -231,6 +244,8 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
         tti_herald_finish(j->herald, tti_now_ns() + TELL_LATE_NS);
         result_out->elsewhere = tti_herald_first_elsewhere(j->herald, &result_out->origin);
     }
+    if (st == TUTTI_OK && o->keep)
+        result_out->n_gone = tti_herald_gone(j->herald, &result_out->gone);
     if (st == TUTTI_OK && (result_out->exit_code != 0 || result_out->kept))
         tti_recorders_dump(j->recorders, j->sights, o->nproc + o->replacements);
     return st;

@@ -68,6 +68,7 @@ tutti_status tutti_launch(const tutti_launch_options *opts, int *exit_code_out)
         tti_report(&result, o.argv[0], o.node_rank * o.nproc);
         *exit_code_out = result.exit_code;
         free(result.ends);
+        free(result.gone);
     }
     free(path);
     return st;

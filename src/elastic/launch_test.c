@@ -30,6 +30,7 @@
 #include <tutti/init.h>
 #include <tutti/launch.h>
 #include <tutti/recorder.h>
+#include <tutti/regroup.h>
 #include "elastic/testing.h"
 
 enum { GONE_MS = 1000 };
@@ -123,41 +124,87 @@ static void what_the_killed_did_is_dumped(void **state)
     tt_capture_free(&r.text);
 }
 
-/* Whoever failed wrote down that it did, and its words; whom the launcher ended for that is dumped as it was before. */
-static void what_was_seen_before_the_end_is_dumped(void **state)
+/* Two ranks play a part, and what they or their launcher dump lies in a folder of its own. */
+static tt_outcome launch_traced(char *dir, char *part)
 {
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
-    char                 dir[] = "/tmp/tutti-launch-test-XXXXXX", part[] = "stopped";
-    char                *argv[] = { self, part, NULL };
-    tutti_recorder_info  info = TUTTI_RECORDER_INFO;
-    tutti_record         last = TUTTI_RECORD;
-    tutti_recorder      *saved = NULL;
-    char                 path[64], command[64];
+    char                *argv[] = { self, part, NULL }, path[64];
     tt_outcome           r;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/trace_", dir);
     setenv("TUTTI_TRACE_FILE", path, 1);
     o.nproc = 2;
     r = tt_launch(o, argv);
     unsetenv("TUTTI_TRACE_FILE");
-    assert_int_equal(r.code, 4);
-    snprintf(path, sizeof path, "%s/trace_1.rec", dir);
+    return r;
+}
+
+static tutti_recorder *open_saved(const char *dir, const char *name, tutti_recorder_info *info_out)
+{
+    tutti_recorder *saved = NULL;
+    char            path[64];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
     assert_int_equal(tutti_recorder_open_file(path, &saved), TUTTI_OK);
-    assert_int_equal(tutti_recorder_get_info(saved, &info), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(saved, info_out), TUTTI_OK);
+    return saved;
+}
+
+static void remove_traced(const char *dir, tt_outcome *r)
+{
+    char command[64];
+
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+    tt_capture_free(&r->text);
+}
+
+/* Whoever failed wrote down that it did, and its words; whom the launcher ended for that is dumped as it was before. */
+static void what_was_seen_before_the_end_is_dumped(void **state)
+{
+    char                 dir[] = "/tmp/tutti-launch-test-XXXXXX", part[] = "stopped";
+    tutti_recorder_info  info = TUTTI_RECORDER_INFO;
+    tutti_record         last = TUTTI_RECORD;
+    tutti_recorder      *saved = NULL;
+    tt_outcome           r;
+
+    (void)state;
+    r = launch_traced(dir, part);
+    assert_int_equal(r.code, 4);
+    saved = open_saved(dir, "trace_1.rec", &info);
     assert_true(info.state == 'T' && info.is_alive && info.saved_for == 0);
     tutti_recorder_close(saved);
-    snprintf(path, sizeof path, "%s/trace_0.rec", dir);
-    assert_int_equal(tutti_recorder_open_file(path, &saved), TUTTI_OK);
-    assert_int_equal(tutti_recorder_get_info(saved, &info), TUTTI_OK);
+    saved = open_saved(dir, "trace_0.rec", &info);
     assert_non_null(strstr(info.failed_words, "barrier #2"));
     assert_int_equal(tutti_recorder_get_record(saved, tutti_recorder_count_records(saved) - 1, &last), TUTTI_OK);
     assert_true(last.id == info.saved_for && last.status == TUTTI_E_TIMEOUT);
     tutti_recorder_close(saved);
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    assert_int_equal(system(command), 0);
-    tt_capture_free(&r.text);
+    remove_traced(dir, &r);
+}
+
+/* Rank 1 runs out of time, writes that down, goes on in another world, and is killed there. */
+static void who_has_gone_on_and_is_killed_is_dumped_again(void **state)
+{
+    char                 dir[] = "/tmp/tutti-launch-test-XXXXXX", part[] = "goes-on";
+    tutti_recorder_info  info = TUTTI_RECORDER_INFO;
+    tutti_recorder      *saved = NULL;
+    char                 path[64];
+    tt_outcome           r;
+
+    (void)state;
+    r = launch_traced(dir, part);
+    assert_int_equal(r.code, 128 + SIGKILL);
+    saved = open_saved(dir, "trace_1.rec", &info);
+    assert_true(info.saved_for != 0 && info.state != 'X');
+    tutti_recorder_close(saved);
+    saved = open_saved(dir, "trace_1.2.rec", &info);
+    assert_true(info.rank == 1 && info.state == 'X' && info.saved_for == 0);
+    assert_int_equal(tutti_recorder_count_groups(saved), 2);
+    tutti_recorder_close(saved);
+    snprintf(path, sizeof path, "%s/trace_0.2.rec", dir); /* rank 0 has not failed before */
+    assert_int_equal(access(path, F_OK), -1);
+    remove_traced(dir, &r);
 }
 
 static void the_first_failure_wins(void **state)
@@ -940,6 +987,26 @@ static int part_stopped(void)
     return tutti_barrier(NULL) == TUTTI_E_TIMEOUT ? 4 : 5;
 }
 
+/* Rank 0 never comes, and rank 1 goes on alone. */
+static int part_goes_on(void)
+{
+    const int           gone[] = { 0 };
+    tutti_group_options o = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+
+    if (tutti_init_process_group(NULL) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
+        return 3;
+    while (tutti_get_rank(NULL) == 0)
+        pause();
+    o.timeout_ms = 60000;
+    if (tutti_set_timeout(NULL, 300) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_E_TIMEOUT)
+        return 4;
+    if (tutti_shrink_group(gone, 1, NULL, TUTTI_SHRINK_ABORT, &o, &world) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
+        return 5;
+    raise(SIGKILL);
+    return 6;
+}
+
 static int part_recorded(void)
 {
     if (tutti_init_process_group(NULL) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
@@ -955,6 +1022,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(exit_codes),
         cmocka_unit_test(what_the_killed_did_is_dumped),
         cmocka_unit_test(what_was_seen_before_the_end_is_dumped),
+        cmocka_unit_test(who_has_gone_on_and_is_killed_is_dumped_again),
         cmocka_unit_test(the_first_failure_wins),
         cmocka_unit_test(the_others_are_kept),
         cmocka_unit_test(a_replacement_is_started),
@@ -987,6 +1055,8 @@ int main(int argc, char **argv)
         return part_recorded();
     if (argc > 1 && strcmp(argv[1], "stopped") == 0)
         return part_stopped();
+    if (argc > 1 && strcmp(argv[1], "goes-on") == 0)
+        return part_goes_on();
     if (argc > 2 && strcmp(argv[1], "hold") == 0)
         return part_hold(argv[2], 1);
     if (argc > 2 && strcmp(argv[1], "hold3") == 0)

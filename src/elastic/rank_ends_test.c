@@ -128,7 +128,7 @@ static tutti_launch_options host_options(int node_rank, int port)
     o.nproc = 2;
     o.node_rank = node_rank;
     o.master_port = port;
-    o.keep = node_rank == 1 && getenv("TT_KEEP_THERE") != NULL;
+    o.keep = (node_rank == 1 && getenv("TT_KEEP_THERE") != NULL) || getenv("TT_KEEP") != NULL;
     return o;
 }
 
@@ -412,6 +412,51 @@ static void the_one_that_serves_the_store_is_named(void **state)
 
 /* ---- kept jobs ---- */
 
+/* As check_orphans(), but the ranks of the other host are kept. They stay until their launcher has said what it misses. */
+static void check_kept_orphans(int who)
+{
+    const int  other = 1 - who / 2;
+    int        marks = tt_marks_open();
+    tt_outcome r = { .code = -1 };
+    char       text[16];
+    site       s;
+    pid_t      hosts[2];
+    int        status[2] = { 0 }, node;
+    bool       said;
+
+    make_site(&s);
+    snprintf(text, sizeof text, "%d", who);
+    setenv("TT_WHO", text, 1);
+    setenv("TT_KEEP", "1", 1);
+    tt_capture_begin(&r.text);
+    for (node = 0; node < 2; node++)
+        hosts[node] = start_host(node, "kept-orphaned", s.port);
+    said = is_written(&r.text, "and its ranks with it; the ranks here are kept");
+    assert_int_equal(write(TT_MARK_FD, "\n\n", 2), 2);
+    for (node = 0; node < 2; node++)
+        assert_int_equal(waitpid(hosts[node], &status[node], 0), hosts[node]);
+    tt_capture_end(&r.text);
+    unsetenv("TT_KEEP");
+    remove_site(&s);
+    tt_marks_close(marks);
+    if (!said)
+        fail_msg("the launcher that is left has not said what it misses:\n%s%s", r.text.out, r.text.err);
+    assert_true(WIFSIGNALED(status[1 - other]) && WTERMSIG(status[1 - other]) == SIGKILL);
+    assert_true(WIFEXITED(status[other]));
+    expect_code(&r, WEXITSTATUS(status[other]), 0);
+    expect(r.text.err, "went on without ranks of other hosts, and ended well\n  in the whole job: the launcher (host '");
+    snprintf(text, sizeof text, "pid %d)", (int)hosts[1 - other]);
+    expect(r.text.err, text);
+    tt_capture_free(&r.text);
+}
+
+static void a_launcher_that_is_killed_is_named_where_ranks_are_kept(void **state)
+{
+    (void)state;
+    check_kept_orphans(3);
+    check_kept_orphans(1);
+}
+
 static tt_outcome launch_kept(int nproc, int replacements, int64_t shutdown_ms, char *script)
 {
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
@@ -485,6 +530,37 @@ static void a_replacement_is_told_what_is(void **state)
     (void)state;
     check_replacement(left, true, "all members of the job have ended", "soon");
     check_replacement(mistaken, false, "replacement 1 of a job that is at work", "call tutti_join_group()");
+}
+
+/* Its launcher starts no other one: who waits for it is told at once, once, and waits when it calls again. */
+static void a_replacement_that_does_not_ask_is_told_of(void **state)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char                 unasked[] = "unasked";
+    tt_outcome           r;
+
+    (void)state;
+    o.nproc = 2;
+    o.keep = true;
+    o.replacements = 2; /* the second one is started for the first, which fails, and ends well */
+    r = launch_part(o, unasked);
+    assert_int_equal(r.status, TUTTI_OK);
+    expect_code(&r, r.code, 0);
+    expect(r.text.out, "grow_group: a replacement (host '");
+    expect(r.text.out, "before it asked to come in, as its launcher reports, which starts no other one");
+    expect(r.text.out, "soon");
+    expect(r.text.out, "again: grow_group: 0 of 1 newcomers have asked to come in");
+    tt_capture_free(&r.text);
+}
+
+/* The same of one that has asked, and is killed before anybody could let it in. */
+static void a_replacement_that_asked_and_died_is_told_of(void **state)
+{
+    char gone[] = "gone";
+
+    (void)state;
+    check_replacement(gone, true, "was ended by signal 9 (Killed) after it had asked to come in, and before it was let in, as its launcher",
+                      "again: grow_group: 0 of 1 newcomers have asked to come in");
 }
 
 /* ---- the parts that this program plays ---- */
@@ -604,6 +680,25 @@ static int part_orphaned(void)
     return 1;
 }
 
+static int part_kept_orphaned(void)
+{
+    const int    who = atoi(getenv("TT_WHO"));
+    float        x[4] = { 0 };
+    char         line[64];
+    tutti_status st;
+
+    if (init() != TUTTI_OK)
+        return 3;
+    st = tutti_barrier(NULL);
+    if (own_rank() == who)
+        kill(getppid(), SIGKILL);
+    while (st == TUTTI_OK)
+        st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL);
+    if (own_rank() / 2 != who / 2)
+        tt_marks_wait(TT_WAIT_FD, 1, line);
+    return 0;
+}
+
 /* In a process of its own: keep the parent, once it has ended, from whoever waits for it. */
 static _Noreturn void hold_the_parent(int go_fd, int done_fd)
 {
@@ -688,12 +783,72 @@ static int play_replaced(tutti_status (*come)(tutti_group **))
     return 1;
 }
 
+/* Rank 0 goes on without rank 1, and waits for one in its place; asked: once that one has asked, and is about to end. */
+static int grow_in_vain(bool asked)
+{
+    tutti_group_options o = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    const int           gone[] = { 1 };
+    float               x = 1;
+    int64_t             began_ms;
+    char                line[64];
+
+    if (tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL) != TUTTI_E_PEER ||
+        tutti_shrink_group(gone, 1, NULL, TUTTI_SHRINK_ABORT, NULL, &world) != TUTTI_OK) {
+        fprintf(stderr, "%s\n", tutti_last_error());
+        return 4;
+    }
+    if (asked)
+        tt_marks_wait(TT_WAIT_FD, 1, line);
+    began_ms = now_ms();
+    if (tutti_grow_group(NULL, NULL, 1, NULL, &world) != TUTTI_E_PEER)
+        return 5;
+    say(began_ms);
+    o.timeout_ms = 500;
+    if (tutti_grow_group(NULL, NULL, 1, &o, &world) != TUTTI_E_TIMEOUT)
+        return 6;
+    printf("again: %s\n", tutti_last_error());
+    return tutti_destroy_process_group(NULL) == TUTTI_OK ? 0 : 7;
+}
+
+/* Rank 1 fails, and so does the first that comes in its place; the second one ends, too, before it has asked. */
+static int part_unasked(void)
+{
+    const char *number = getenv("TUTTI_REPLACEMENT");
+
+    if (number != NULL)
+        return atoi(number) == 1 ? 7 : 0;
+    if (init() != TUTTI_OK)
+        return 3;
+    return own_rank() == 1 ? 5 : grow_in_vain(false);
+}
+
 static tutti_status come_by_join(tutti_group **world_out)
 {
     tutti_init_options o = TUTTI_INIT_OPTIONS;
 
     o.timeout_ms = TIMEOUT_MS;
     return tutti_join_group(&o, NULL, world_out);
+}
+
+/* Rank 1 fails; who comes in its place asks, is not let in in time, and is killed. */
+static int part_gone(void)
+{
+    tutti_init_options o = TUTTI_INIT_OPTIONS;
+    tutti_group       *world;
+    tutti_status       st;
+
+    if (getenv("TUTTI_REPLACEMENT") != NULL) {
+        o.timeout_ms = 2000;
+        st = tutti_join_group(&o, NULL, &world);
+        dprintf(TT_MARK_FD, "asked\n"); /* also where it has not: rank 0 waits for this */
+        if (st != TUTTI_E_TIMEOUT || strstr(tutti_last_error(), "nobody has let") == NULL)
+            return 3;
+        raise(SIGKILL);
+    }
+    if (init() != TUTTI_OK)
+        return 3;
+    return own_rank() == 1 ? 5 : grow_in_vain(true);
 }
 
 static tutti_status come_by_init(tutti_group **world_out)
@@ -734,8 +889,14 @@ static int play(const char *part)
         return part_lost();
     if (strcmp(part, "held") == 0)
         return part_held();
+    if (strcmp(part, "unasked") == 0)
+        return part_unasked();
+    if (strcmp(part, "gone") == 0)
+        return part_gone();
     if (strcmp(part, "orphaned") == 0)
         return part_orphaned();
+    if (strcmp(part, "kept-orphaned") == 0)
+        return part_kept_orphaned();
     return play_replaced(strcmp(part, "left") == 0 ? come_by_join : come_by_init);
 }
 
@@ -750,9 +911,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_cause_is_named_on_other_hosts),
         cmocka_unit_test(a_launcher_that_is_killed_is_named),
         cmocka_unit_test(the_one_that_serves_the_store_is_named),
+        cmocka_unit_test(a_launcher_that_is_killed_is_named_where_ranks_are_kept),
         cmocka_unit_test(a_survivor_that_fails_is_the_jobs_failure),
         cmocka_unit_test(a_stopped_rank_is_not_waited_for_in_silence),
         cmocka_unit_test(a_replacement_is_told_what_is),
+        cmocka_unit_test(a_replacement_that_does_not_ask_is_told_of),
+        cmocka_unit_test(a_replacement_that_asked_and_died_is_told_of),
     };
 
     if (argc > 3)

@@ -51,14 +51,31 @@ void tti_recorders_close(const int *fds, int n)
             close(fds[i]);
 }
 
+/* Whether a process that has dumped a failure has made a group since, and so has gone on: its own file says how many it had. */
+static bool has_gone_on(const tutti_recorder *recorder)
+{
+    const tutti_recorder_head *head = tti_recorder_head_of(recorder);
+    tutti_recorder            *dumped = NULL;
+    char                       path[PATH_LIMIT];
+    bool                       more;
+
+    if (!tti_trace_path(head->rank, head->dumps, ".rec", path, sizeof path) || tutti_recorder_open_file(path, &dumped) != TUTTI_OK)
+        return false;
+    more = tti_recorder_made_by(recorder) > tti_recorder_made_by(dumped);
+    tutti_recorder_close(dumped);
+    return more;
+}
+
 static tutti_status dump(const tutti_recorder *recorder, char *path, size_t bytes)
 {
     const tutti_recorder_head *head = tti_recorder_head_of(recorder);
 
     path[0] = '\0';
-    if (head->use == TUTTI_RECORDER_FREE || head->dumps > 0)
-        return TUTTI_OK; /* it has made no world, or has done so itself */
-    return tti_recorder_dump_of(recorder, 1, path, bytes);
+    if (head->use == TUTTI_RECORDER_FREE)
+        return TUTTI_OK; /* it has made no world */
+    if (head->dumps > 0 && (head->dumps >= TTI_DUMPS_MAX || !has_gone_on(recorder)))
+        return TUTTI_OK; /* it has done so itself */
+    return tti_recorder_dump_of(recorder, head->dumps + 1, path, bytes);
 }
 
 void tti_recorders_dump(const int *fds, const tti_sight *sights, int n)

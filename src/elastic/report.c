@@ -71,6 +71,18 @@ static void say_origin(FILE *out, const tti_job_result *result)
         fprintf(out, "  in the whole job: %s, before that\n", tti_ending_words(&result->origin, words));
 }
 
+/* With keep: what became of the ranks of other hosts. */
+static void say_gone(FILE *out, const tti_job_result *result)
+{
+    char words[TTI_ENDING_TEXT_MAX];
+    int i;
+
+    for (i = 0; i < result->n_gone && i < LISTED_MAX; i++)
+        fprintf(out, "  in the whole job: %s\n", tti_ending_words(&result->gone[i], words));
+    if (result->n_gone > LISTED_MAX)
+        fprintf(out, "  in the whole job: %d more launchers are gone\n", result->n_gone - LISTED_MAX);
+}
+
 static void say_others(FILE *out, const tti_job_result *result, int first_rank)
 {
     char text[TTI_END_TEXT_MAX];
@@ -134,12 +146,16 @@ static void say_all(FILE *out, const tti_job_result *result, const char *program
         say_first(out, result, first_rank);
         say_origin(out, result);
         say_others(out, result, first_rank);
+    } else if (result->signal == 0) {
+        fprintf(out, "tutti: '%s' went on without ranks of other hosts, and %s\n", program,
+                result->exit_code == 0 ? "ended well" : "not all of its output could be written");
     } else if (result->signal == SIGINT) {
         fprintf(out, "tutti: '%s' was interrupted (SIGINT)\n", program);
     } else {
         signal_text(result->signal, text, sizeof text);
         fprintf(out, "tutti: '%s' was ended by signal %s\n", program, text);
     }
+    say_gone(out, result);
     say_list(out, result, first_rank, "stopped by the launcher", was_stopped);
     say_list(out, result, first_rank, "killed, having outlived the first signal", was_killed);
 }
@@ -151,7 +167,7 @@ void tti_report(const tti_job_result *result, const char *program, int first_ran
     FILE *out;
     ssize_t done;
 
-    if (result->first < 0 && result->signal == 0)
+    if (result->first < 0 && result->signal == 0 && result->n_gone == 0)
         return;
     out = open_memstream(&text, &bytes);
     if (out == NULL)

@@ -149,5 +149,6 @@ tutti_status tutti_spawn(const char *name, int nprocs, const char *arg)
         return st;
     st = judge(&result, name);
     free(result.ends);
+    free(result.gone);
     return st;
 }

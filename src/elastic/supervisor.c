@@ -296,6 +296,16 @@ static void note_signals(supervisor *s)
     }
 }
 
+/* Replacements that run, or are about to be started: who waits for one to come in hears of no others. */
+static int count_coming(const supervisor *s)
+{
+    int n = s->n_wanted, i;
+
+    for (i = s->job->n_ranks; i < s->n_started; i++)
+        n += s->ranks[i].running;
+    return n;
+}
+
 /* A rank has ended: see how, and leave it for collect_all(). */
 static void note_end(supervisor *s, int i)
 {
@@ -323,7 +333,7 @@ static void note_end(supervisor *s, int i)
         end->exit_code = 128 + end->signal;
     if (end->exit_code != 0)
         note_failure(s, i);
-    tti_herald_tell(s->job->herald, i, end);
+    tti_herald_tell(s->job->herald, i, end, count_coming(s));
 }
 
 /* Read once; the end of the stream closes it. */
@@ -475,7 +485,7 @@ static tutti_status start_next(supervisor *s)
         s->ends[i].exit_code = 127;
         s->ends[i].when = time(NULL);
         note_failure(s, i);
-        tti_herald_tell(job->herald, i, &s->ends[i]);
+        tti_herald_tell(job->herald, i, &s->ends[i], count_coming(s));
         return TUTTI_OK;
     }
     r->running = true;
@@ -497,11 +507,13 @@ static tutti_status start_all(supervisor *s)
 /* In the places of those that have failed. */
 static void start_spares(supervisor *s)
 {
-    for (; s->n_wanted > 0; s->n_wanted--)
+    while (s->n_wanted > 0) {
+        s->n_wanted--; /* one that cannot even begin is counted no more when that is told */
         if (s->phase != RUNNING || s->n_running == 0) /* nobody is left to come to */
             continue;
-        else if (start_next(s) != TUTTI_OK)
+        if (start_next(s) != TUTTI_OK)
             tti_log(TTI_LOG_ERROR, "a replacement cannot be started: %s", tutti_last_error());
+    }
 }
 
 /* Once others have ended: whether those that are left run. */

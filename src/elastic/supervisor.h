@@ -52,6 +52,8 @@ typedef struct tti_job_result {
     bool lost;     /* output could not be written, for another reason than that nobody reads it */
     bool elsewhere;     /* what failed first in the whole job was on another host: */
     tti_ending origin;
+    int n_gone;         /* with keep: launchers of other hosts that are gone without a word */
+    tti_ending *gone;   /* [n_gone]; free() it */
     int n_ranks;        /* and spares that were started */
     tti_rank_end *ends; /* of each; free() it */
 } tti_job_result;

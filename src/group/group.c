@@ -183,7 +183,7 @@ static void destroy_one(tutti_group *group)
     tutti_work *messages;
 
     tti_scope_abandon(group);
-    tti_queue_close(group);
+    tti_queue_close(group, &tti_closing_destroyed);
     messages = tti_messages_take(group);
     tti_windows_end(group);
     if (group->world == group)
@@ -256,7 +256,7 @@ void tti_group_destroy(tutti_group *group)
     tti_runner_drop(runner);
 }
 
-void tti_group_close_all(tutti_group *group)
+void tti_group_close_all(tutti_group *group, const tti_closing *why)
 {
     tutti_group *child;
 
@@ -265,9 +265,9 @@ void tti_group_close_all(tutti_group *group)
         if (child == group || (group->world != group && child->carrier != group))
             continue;
         tti_unlock(&group->runner->lock);
-        tti_queue_close(child);
+        tti_queue_close(child, why);
         tti_lock(&group->runner->lock);
     }
     tti_unlock(&group->runner->lock);
-    tti_queue_close(group);
+    tti_queue_close(group, why);
 }

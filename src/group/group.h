@@ -148,7 +148,11 @@ struct tutti_group {
     tti_served              *served;        /* of a carrier that is no world: what serves its store, if this process does; NULL.
                                                Of a world: of those that were destroyed. successor.c */
     struct tti_bulletin     *bulletin;      /* of a world: what the launcher says of its ranks; NULL: nothing. blame.c */
+    uint32_t                 endings_told;  /* regroup/unasked.c: of bulletin's, how many are no news. Rank 0's, in its call */
     bool                     refuses;       /* regroup/refused.c: its members were told that this one does not shrink it */
+    _Atomic uint64_t         shrinks;       /* calls of tutti_shrink_group() on it here, or more where others had more: grows, by their
+                                               thread and by the one that looks for refusals */
+    _Atomic uint64_t         parted;        /* regroup/refused.c: calls of it up to this number have failed here because lists differed */
     bool                     renumbered;    /* whose ranks are other ones than the launcher counts */
     bool                     root_is_partial; /* of a world: a subgroup has led root to a store that the others do not know */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
@@ -450,9 +454,17 @@ bool tti_group_is_busy(tutti_group *group);
 /** End everything under way, here and on the other members, and let nothing begin any more. Nobody is waited
  * for. Leaves words of its own in this thread. Lock held. */
 void tti_queue_abort(tutti_group *group);
+/** Why a group is closed: the call that does it, words for later calls, and what works hear that were not begun. */
+typedef struct tti_closing {
+    const char *by, *words, *happened;
+} tti_closing;
+
+/** It is being destroyed. */
+extern const tti_closing tti_closing_destroyed;
+
 /** End everything under way: queued works, then, through the backend's abort, running ones. Nobody
  * is inside when it returns. Messages are left: see tti_messages_take(). */
-void tti_queue_close(tutti_group *group);
+void tti_queue_close(tutti_group *group, const tti_closing *why);
 
 /* work.c */
 

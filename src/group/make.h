@@ -49,7 +49,7 @@ void tti_group_link(tutti_group *group);
 
 /** End all that is under way in group, and in those that use its connections; in those of a world. They
  * stay, to be destroyed. */
-void tti_group_close_all(tutti_group *group);
+void tti_group_close_all(tutti_group *group, const tti_closing *why);
 
 /* making.c */
 
@@ -88,6 +88,8 @@ bool tti_group_has_foreign(const tutti_group *group);
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *join, const char *name,
                                     tutti_group **group_out);
+/** By which rank this process has joined a world of its launcher's job; -1: it has not, or no launcher has started it. */
+int tti_world_launched_rank(void);
 /** Make a world called name with its keys in the folder key of root; join tells the rest, only its store
  * is not looked at. Those that wait for this rank there hear of it when it cannot be, also from a backend that tells nobody. */
 tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,

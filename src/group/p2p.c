@@ -17,6 +17,7 @@
 #include "group/make.h"
 #include "group/put.h"
 #include "group/recorded.h"
+#include "watch/advice.h"
 #include <tutti/private.h>
 #include <tutti/stream.h>
 
@@ -93,7 +94,7 @@ static bool is_told(const char *words)
 static const char *step_after(tutti_status st, bool told)
 {
     if (st == TUTTI_E_PEER)
-        return "\n  next: see why that rank ended; those that are left can go on with tutti_shrink_group()";
+        return tti_advice_of_loss(tutti_last_error());
     return told ? "\n  next: see what that rank waited for, and let all ranks make the same calls and messages"
                 : "\n  next: let all ranks make the same calls and messages";
 }
@@ -111,6 +112,7 @@ tutti_status tti_message_failed(const tutti_group *group, const char *what, tutt
     if (!told && has_group && has_next)
         return tti_group_blame(group, st);
     snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_advice_for_oneself(group->ranks[group->rank], words, sizeof words);
     tti_fail(st, "%s on group '%s' failed%s: %s%s", what, group->name, st == TUTTI_E_PEER || told ? ", and ends the group" : "",
              words, has_next ? "" : step_after(st, told));
     return tti_group_blame(group, st);

@@ -181,12 +181,12 @@ static void tell_abort(tutti_group *group, const char *what, tutti_status st)
  * anything was done: the group goes on behind it. Lock held, also on return, and released in between. */
 static void fail_turn(tutti_group *group, const tutti_call *call, tutti_status st)
 {
-    char what[TTI_GROUP_CAUSE_MAX];
+    const char *name = call->whole == TUTTI_WHOLE_GROW ? "grow_group" : tti_call_kind_name(call->kind);
+    char        what[TTI_GROUP_CAUSE_MAX];
 
     if (st == TUTTI_E_UNSUPPORTED)
         return;
-    snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
-             (unsigned long long)call->seq);
+    snprintf(what, sizeof what, "%s #%llu", name, (unsigned long long)call->seq);
     tti_queue_finish(group, what, st, tutti_last_error());
     tell_abort(group, what, st);
 }

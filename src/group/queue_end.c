@@ -59,7 +59,9 @@ void tti_queue_abort(tutti_group *group)
     tti_queue_want(group);
 }
 
-void tti_queue_close(tutti_group *group)
+const tti_closing tti_closing_destroyed = { "tutti_destroy_process_group", "it is being destroyed in this process", "destroyed" };
+
+void tti_queue_close(tutti_group *group, const tti_closing *why)
 {
     tti_runner *runner = group->runner;
     bool        busy;
@@ -69,16 +71,15 @@ void tti_queue_close(tutti_group *group)
     tti_queue_hold(group); /* whoever is inside is counted from here on */
     busy = is_busy(group);
     group->closing = true;
-    tti_queue_finish(group, "tutti_destroy_process_group", TUTTI_E_ABORTED,
-                 "it is being destroyed in this process");
-    tti_queue_abort_works(group, "destroyed");
+    tti_queue_finish(group, why->by, TUTTI_E_ABORTED, why->words);
+    tti_queue_abort_works(group, why->happened);
     tti_runner_tell(runner);
     tti_unlock(&runner->lock);
 
     /* An idle group leaves quietly: abort would also reach members that are still inside the last
      * operation, which this rank has done its part of. */
     if (busy) {
-        tti_hooks_abort(group, "tutti_destroy_process_group", TUTTI_E_ABORTED);
+        tti_hooks_abort(group, why->by, TUTTI_E_ABORTED);
         tti_routes_end(group, TUTTI_OK);
     }
 

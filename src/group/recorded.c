@@ -64,3 +64,19 @@ void tti_recorded_parts(const tutti_group *group, const tutti_call *call)
     else
         tti_record_bytes(call->record, sum(call->in_counts, call->n_parts) * size, all);
 }
+
+uint64_t tti_recorded_regrouping(const tutti_group *group, tutti_record_kind kind, int peer, int64_t count)
+{
+    return tti_recorded_other(group, kind, peer, (tutti_span){ .count = count }, 0);
+}
+
+void tti_recorded_left_out(uint64_t record, const uint64_t left_out[2])
+{
+    tti_record_left_out(record, left_out);
+}
+
+tutti_status tti_recorded_regrouping_end(uint64_t record, tutti_status st)
+{
+    tti_record_end_slowly(record, st);
+    return st;
+}

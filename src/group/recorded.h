@@ -106,6 +106,15 @@ static inline uint64_t tti_recorded_other(const tutti_group *group, tutti_record
     return tti_record_write_by(thread, ring, group->place.index, &facts, tti_ticks(ring->counter), flags, TUTTI_RECORD_STARTED);
 }
 
+/** A call that makes a group of another one begins on it, and may be made of calls with records of their own: its record. count and
+ * peer, a group rank or -1, are what the kind says. */
+uint64_t tti_recorded_regrouping(const tutti_group *group, tutti_record_kind kind, int peer, int64_t count);
+/** Of a shrink: whom its list leaves out, a bit for each group rank. */
+void tti_recorded_left_out(uint64_t record, const uint64_t left_out[2]);
+/** It has ended with st; the group may be gone. Nothing is dumped for that: the group goes on as a rule, and a failure of its own would
+ * have no dump then. A step that ends the group has been. Returns st. */
+tutti_status tti_recorded_regrouping_end(uint64_t record, tutti_status st);
+
 /** A blocking message has ended. */
 static inline void tti_recorded_message_end(const tti_thread_facts *thread, const tutti_group *group, const tti_posting *p,
                                             uint64_t record, tutti_status st)

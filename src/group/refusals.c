@@ -6,15 +6,14 @@
  *         that is a plug-in, or a program's own, only its create is known: it comes back when its members have met, or when
  *         its time is up.
  * How     Most of them meet in the group's store, on the thread that called them. So another thread looks there for refusals now and
- *         then, from LOOK_MS on, and ends the waits of that thread when it has found one (tti_store_heed()). The backend fails
+ *         then (looking.c), and ends the waits of that thread when it has found one (tti_store_heed()). The backend fails
  *         of a wait that was too long, as it would have later, and the refusal is told in its place.
  * Usual   Who has the world's backend, as nearly all have, looks for members that have said they make the group with another one, too
  *         (new_group.c): they wait elsewhere. Who has named that other one finds fellows there, and does not look.
  * World   Who cannot be in a world leaves one word for all, not one for each rank (world_create.c).
  * True    A member that has refused a group never comes to it, so nobody is told so who could have had it. What others refuse is not
  *         looked at. If the backend was made all the same, it is.
- *         `found` is written by the looking thread, once, behind `trouble`, by release order; the thread that waits reads it
- *         without a lock, and `trouble` when the other thread has ended.
+ *         `trouble` is written by the looking thread, and read when that has been ended.
  *         The last second before the deadline is not looked in: who is waited for comes back in time also from a store that does
  *         not answer.
  *         A backend that waits in ways of its own may ask whether a wait would end: tutti_store_stops(), store_stops of a plug-in's host.
@@ -26,24 +25,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "group/looking.h"
 #include "store/store.h"
 #include "watch/trouble.h"
 
 #define ANSWER_NS TTI_SECOND /* for one member */
 
-enum { LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, KEY_MAX = 32 };
+enum { KEY_MAX = 32 };
 
 struct tti_refusals {
     const tutti_group *group;
     tutti_store       *store; /* borrowed */
     bool               usual; /* this rank has the world's backend: whoever has another one does not come */
     tti_port          *port;
-    int64_t            deadline_ns;
-    tti_thread         thread;
-    tti_event          changed; /* over */
-    _Atomic bool       over;
-    _Atomic bool       found;
-    tti_trouble        trouble;
+    tti_looking        looking;
+    tti_trouble        trouble; /* when it is found */
 };
 
 static bool is_world(const tti_refusals *r)
@@ -80,50 +76,24 @@ static bool has_refused(tti_refusals *r, int rank)
     return r->usual && find_at(r, key);
 }
 
-static bool is_over(const tti_refusals *r)
+static bool find(void *context)
 {
-    return atomic_load(&r->over) || tti_port_now(r->port) + ANSWER_NS >= r->deadline_ns;
-}
-
-static bool find(tti_refusals *r)
-{
+    tti_refusals      *r = context;
     const tutti_group *group = r->group;
     int                i;
 
     if (is_world(r)) /* everybody's words are in one place */
         return find_at(r, TTI_TROUBLE_KEY);
-    for (i = 0; i < group->size && !is_over(r); i++)
+    for (i = 0; i < group->size && !tti_looking_is_over(&r->looking); i++)
         if (i != group->rank && has_refused(r, group->ranks[i]))
             return true;
     return false;
 }
 
-static void look(void *arg)
-{
-    tti_refusals *r = arg;
-    const int64_t most_ms = LOOK_MS + (int64_t)LOOK_RANK_MS * r->group->size;
-    const int64_t pause_ns = (most_ms < LOOK_MOST_MS ? most_ms : LOOK_MOST_MS) * TTI_MS;
-    int64_t       next_ns = tti_port_now(r->port) + pause_ns;
-
-    while (!is_over(r)) {
-        const uint32_t seen = tti_event_now(&r->changed);
-
-        if (tti_port_now(r->port) < next_ns) {
-            if (!atomic_load(&r->over))
-                tti_event_wait(r->port, &r->changed, seen, next_ns);
-            continue;
-        }
-        if (find(r)) {
-            atomic_store_explicit(&r->found, true, memory_order_release);
-            return;
-        }
-        next_ns = tti_port_now(r->port) + pause_ns;
-    }
-}
-
 tti_refusals *tti_refusals_begin(const tutti_group *group, tutti_store *store, bool usual, int64_t timeout_ms)
 {
     tti_refusals *r = group->size > 1 ? calloc(1, sizeof *r) : NULL;
+    int64_t       until_ns;
 
     if (r == NULL)
         return NULL;
@@ -131,13 +101,14 @@ tti_refusals *tti_refusals_begin(const tutti_group *group, tutti_store *store, b
     r->store = store;
     r->usual = usual;
     r->port = group->runner->port;
-    r->deadline_ns = tti_deadline(r->port, timeout_ms, -1);
-    if (tti_thread_start(&r->thread, "tutti-refusals", look, r) != TUTTI_OK) {
+    until_ns = tti_deadline(r->port, timeout_ms, -1);
+    until_ns = until_ns == TTI_FOREVER ? TTI_FOREVER : until_ns - ANSWER_NS;
+    if (tti_looking_begin(&r->looking, "tutti-refusals", r->port, group->size, until_ns, find, r) != TUTTI_OK) {
         tti_log(TTI_LOG_DEBUG, "group '%s': nobody looks for who refuses it: %s", group->name, tutti_last_error());
         free(r);
         return NULL;
     }
-    tti_store_heed(&r->found);
+    tti_store_heed(&r->looking.found);
     return r;
 }
 
@@ -146,10 +117,8 @@ tutti_status tti_refusals_end(tti_refusals *r, tutti_status st)
     if (r == NULL)
         return st;
     tti_store_heed(NULL);
-    atomic_store(&r->over, true);
-    tti_event_signal(r->port, &r->changed);
-    tti_thread_join(&r->thread);
-    if (st != TUTTI_OK && atomic_load_explicit(&r->found, memory_order_acquire))
+    tti_looking_end(&r->looking);
+    if (st != TUTTI_OK && tti_looking_found(&r->looking))
         st = tti_fail((tutti_status)r->trouble.status, "%s '%s' cannot be made on rank %d: %s", is_world(r) ? "world" : "group",
                       r->group->name, r->group->ranks[r->group->rank], r->trouble.words);
     free(r);

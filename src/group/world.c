@@ -282,6 +282,7 @@ void tti_world_succeed(const tutti_group *old, tutti_group *successor)
     if (old->bulletin != NULL && successor->bulletin == NULL) {
         successor->bulletin = tti_bulletin_open();
         successor->renumbered = true;
+        successor->endings_told = old->endings_told;
     }
     tti_recorder_succeed(&old->place, &successor->place);
     tti_lock(&process.lock);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "rendezvous/generation.h"
 #include "store/store.h"
+#include "store/store_turned.h"
 #include "watch/bulletin.h"
 #include "watch/trouble.h"
 #include <tutti/private.h>
@@ -356,6 +357,22 @@ static void part(tti_port *port, const tti_join *join, int64_t n, tutti_status f
     tti_fail(failure, "%s", words);
 }
 
+/* By which rank this process is in its launcher's job, and one; above that its age: not of a child that was forked. Written with a
+ * world, once, as the launcher has given it one rank; read by any thread. */
+static _Atomic uint64_t launched_as;
+
+static void note_launched(int rank)
+{
+    atomic_store(&launched_as, (uint64_t)tti_fork_age() << 32 | (uint32_t)(rank + 1));
+}
+
+int tti_world_launched_rank(void)
+{
+    const uint64_t as = atomic_load(&launched_as);
+
+    return as != 0 && !tti_is_inherited((uint32_t)(as >> 32)) ? (int)(uint32_t)as - 1 : -1;
+}
+
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *joining, const char *name, tutti_group **group_out)
 {
@@ -396,10 +413,14 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     tti_bulletin_heed(NULL);
     if (st == TUTTI_OK) {
         world->bulletin = bulletin;
+        if (bulletin != NULL)
+            note_launched(join->rank);
         *group_out = world;
     } else {
         tti_bulletin_close(bulletin);
         st = give_up(port, join, generation, world, st);
+        if (join->rank0_serves && join->rank == 0)
+            st = tti_store_turned_add(st, join->deadline_ns != TTI_FOREVER ? join->deadline_ns - join->timeout_ms * TTI_MS : 0);
     }
     tti_generation_end(join);
     tutti_store_close(root);

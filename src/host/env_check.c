@@ -6,6 +6,7 @@
  *         its words are those that a rank would fail with. A rank stops at the first mistake; here each variable is read
  *         apart, so that the second one is told as well, and under its own name. Variables that take any text have no row.
  * True    Nothing is kept: what a check opens it closes. But a plug-in that is named stays loaded. */
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <tutti/host.h>
@@ -19,6 +20,7 @@
 #include "host/host.h"
 #include "kernel/level.h"
 #include "rendezvous/url.h"
+#include "wire/addr.h"
 #include "wire/interfaces.h"
 #include "wire/ports.h"
 #include "wire/secret.h"
@@ -140,20 +142,30 @@ static tutti_status check_places(const char *name)
 
 static tutti_status check_interface(const char *name)
 {
-    tti_addr addr;
-    bool     set = false;
+    tti_port    *port = tti_port_system();
+    tti_addr     addr, bound;
+    tti_handle   probe = TTI_NO_HANDLE;
+    bool         set = false;
+    tutti_status st = tti_interface_wanted(port, NULL, &set, &addr);
+    int          err;
 
     (void)name;
-    return tti_interface_wanted(tti_port_system(), NULL, &set, &addr);
+    if (st != TUTTI_OK || !set)
+        return st;
+    err = port->ops->listen(port, &addr, 1, &bound, &probe); /* an address is taken as it is: only this tells */
+    if (err == 0)
+        port->ops->close(port, probe);
+    return err == -EADDRNOTAVAIL ? tti_interface_absent(port, &addr) : TUTTI_OK;
 }
 
 static tutti_status check_host(const char *name)
 {
     tti_port *port = tti_port_system();
     tti_addr  addrs[ADDRS_MAX];
+    char      host[TTI_HOST_MAX];
     int       n = 0;
 
-    return port->ops->resolve(port, tti_env(name), 0, addrs, ADDRS_MAX, &n);
+    return port->ops->resolve(port, tti_host_bare(tti_env(name), host), 0, addrs, ADDRS_MAX, &n);
 }
 
 static tutti_status check_congestion(const char *name)

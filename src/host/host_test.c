@@ -49,6 +49,7 @@ static void values_are_checked_by_their_readers(void **state)
     check("WORLD_SIZE", "0", false, "WORLD_SIZE is '0'");
     check("MASTER_PORT", "70000", false, "between 0 and 65535");
     check("MASTER_ADDR", "127.0.0.1", true, NULL);
+    check("MASTER_ADDR", "[::1]", true, NULL);
     check("MASTER_ADDR", "no.such.host.invalid", false, "no.such.host.invalid");
     check("TUTTI_TIMEOUT_MS", "0", false, "TUTTI_TIMEOUT_MS is 0");
     check("TUTTI_TIMEOUT_MS", "-1", true, NULL);
@@ -61,10 +62,13 @@ static void values_are_checked_by_their_readers(void **state)
     check("TUTTI_PORT_RANGE", "50-40", false, "FIRST-LAST");
     check("TUTTI_LISTEN", "all", false, "not 'route' or 'any'");
     check("TUTTI_SOCKET_IFNAME", "lo", true, NULL);
+    check("TUTTI_SOCKET_IFNAME", "127.0.0.1", true, NULL);
+    check("TUTTI_SOCKET_IFNAME", "192.0.2.7", false, "TUTTI_SOCKET_IFNAME is '192.0.2.7': no interface with an address matches");
+    check("GLOO_SOCKET_IFNAME", "192.0.2.7", false, "GLOO_SOCKET_IFNAME is '192.0.2.7'");
     check("TUTTI_SOCKET_IFNAME", "nope0", false, "no interface with an address matches");
     check("TUTTI_TCP_CONGESTION", "nope", false, "congestion control 'nope'");
     check("TUTTI_ALGO", "all_reduce=magic", false, "magic");
-    check("TUTTI_TUNE", "/nowhere/table.json", false, "/nowhere/table.json");
+    check("TUTTI_TUNE", "/nowhere/table.json", false, "'/nowhere/table.json': No such file or directory\n  next: name a file");
     check("TUTTI_LINK_MBIT", "1000", true, NULL);
     check("TUTTI_LINK_MBIT", "0", false, "between 1 and");
     check("TUTTI_REPRODUCIBLE", "1", true, NULL);
@@ -189,6 +193,8 @@ static void the_host_is_what_it_is(void **state)
     assert_string_equal(address, "127.0.0.1");
     assert_int_equal(tutti_listen_address(NULL, address), TUTTI_OK);
     assert_string_equal(address, "127.0.0.1");
+    assert_int_equal(tutti_listen_address("[::1]", address), TUTTI_OK);
+    assert_string_equal(address, "::1");
     assert_int_not_equal(tutti_listen_address("no.such.host.invalid", address), TUTTI_OK);
 }
 

@@ -9,12 +9,15 @@
 #include "kernel/level.h"
 #include "rendezvous/listen.h"
 #include "rendezvous/who.h"
+#include "wire/addr.h"
 
 _Static_assert((int)TUTTI_ADDRESS_MAX == (int)TTI_HOST_MAX, "an address fits");
 
 tutti_status tutti_listen_address(const char *master, char address_out[TUTTI_ADDRESS_MAX])
 {
-    return tti_listen_host(tti_port_system(), master, NULL, address_out);
+    char host[TTI_HOST_MAX];
+
+    return tti_listen_host(tti_port_system(), master != NULL ? tti_host_bare(master, host) : NULL, NULL, address_out);
 }
 
 tutti_status tti_host_check_who(void)

@@ -6,9 +6,13 @@
  *         buckets are there already. Whether a parameter that this rank has not used was used by any is looked up in
  *         the map that travels behind the last bucket; where nobody has, its gradient stays, or comes back, as it was.
  * True    A rank that fails on its own (words.c) still begins all reductions, and hears from the others (account.c).
+ *         One that cannot begin a reduction, as its hook has failed there or there is no memory, tells by the map, too,
+ *         which meets the maps of the others where they have left out the same. Where they have not it meets another call:
+ *         the group is finished on all ranks, and the words are those of that.
  *         Nothing of a step is left when finish() returns, whatever it returns. */
 #include "parallel/parallel.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <tutti/debug.h>
 #include <tutti/private.h>
@@ -202,6 +206,24 @@ static void end(tutti_reducer *r, bool complete)
     tti_unlock(&r->lock);
 }
 
+/* The calls of a step differ. A rank that could not begin what the others wait for is the cause: what it began next, as
+ * the map, met that. It knows why, which goes before what came of it. The others are told whose call was another one,
+ * and where to look: a hook issues what it likes, and may have failed there. */
+static tutti_status tell_why(const tutti_reducer *r, tutti_status st)
+{
+    char words[TTI_REDUCER_WORDS_MAX];
+
+    if (st != TUTTI_E_MISMATCH)
+        return st;
+    if (r->lost && r->failure != TUTTI_E_MISMATCH)
+        return tti_fail(r->failure, "%s", r->failure_words);
+    if (r->hook == NULL)
+        return st;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tti_fail(st, "%s\n  step %lld is reduced by communication hook '%s': if it failed on one of these ranks, that one tells why",
+                    words, (long long)r->iterations, tti_hook_name(r));
+}
+
 static tutti_status wait_for_all(tutti_reducer *r)
 {
     tutti_status st = TUTTI_OK;
@@ -209,15 +231,15 @@ static tutti_status wait_for_all(tutti_reducer *r)
 
     for (b = 0; b < r->layout.n_buckets && st == TUTTI_OK; b++)
         st = finish_bucket(r, b);
+    if (st == TUTTI_OK)
+        st = await_map(r);
     if (st != TUTTI_OK) {
+        st = tell_why(r, st);
         tti_reducer_keep_error(r);
         tti_reducer_drain(r);
         return tti_fail(st, "%s", r->error);
     }
-    st = await_map(r);
-    if (st == TUTTI_OK && somebody_fails(r))
-        st = tti_reducer_account(r);
-    return st;
+    return somebody_fails(r) ? tti_reducer_account(r) : TUTTI_OK;
 }
 
 tutti_status tti_reducer_complete(tutti_reducer *r)

@@ -102,10 +102,10 @@ typedef struct tti_powersgd_view {
 } tti_powersgd_view;
 
 /* powersgd_matrices.c */
-/** Look at a bucket: which matrices it has, memory for them.
+/** Look at a bucket: which matrices it has, how long its messages are; memory for the first one.
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_powersgd_fit(tti_powersgd_bucket *b, const tutti_grad_bucket *bucket);
-/** Before the first message: fill it.
+/** Before the first message: memory for the rest, and fill it.
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_powersgd_fill_first(tti_powersgd_bucket *b, int64_t iter);
 /** Between the two: what was whole is there; fill the second one. */

@@ -163,7 +163,6 @@ static tutti_status fit_square(tti_powersgd_bucket *b)
     const size_t each = tutti_dtype_size(b->dtype);
     tutti_status st = TUTTI_OK;
 
-    forget_others(b, fingerprint(b), (int64_t)ceil(sqrt((double)b->buffer.count)));
     if (b->square == NULL || b->square_bytes != (size_t)(b->side * b->side) * each) {
         b->square_bytes = (size_t)(b->side * b->side) * each;
         st = fit_memory(&b->square, b->square_bytes);
@@ -173,25 +172,51 @@ static tutti_status fit_square(tti_powersgd_bucket *b)
     return st;
 }
 
-/* What is sent, and the longest row of a result. */
-static tutti_status fit_messages(tti_powersgd_bucket *b)
+/* Which matrices it has, and how many elements its messages have. */
+static void look(tti_powersgd_bucket *b, const tutti_grad_bucket *bucket)
+{
+    tti_powersgd_view v = { .at = 0 };
+    int               k;
+
+    b->buffer = bucket->buffer;
+    b->n_params = bucket->n_params;
+    b->params = bucket->params;
+    b->offsets = bucket->offsets;
+    b->dtype = bucket->buffer.dtype == TUTTI_F64 ? TUTTI_F64 : TUTTI_F32;
+    b->n_whole = 0;
+    b->n_matrices = 0;
+    for (k = 0; k < b->n_params && !b->of->opts.batched; k++)
+        if (param(b, k)->k == 0)
+            b->n_whole += param(b, k)->numel;
+    if (b->of->opts.batched)
+        forget_others(b, fingerprint(b), (int64_t)ceil(sqrt((double)b->buffer.count)));
+    while (tti_powersgd_next(b, &v))
+        b->n_matrices++;
+    b->n_first = b->n_matrices > 0 ? v.p_at : 0;
+    b->n_second = v.q_at;
+}
+
+tutti_status tti_powersgd_fit(tti_powersgd_bucket *b, const tutti_grad_bucket *bucket)
+{
+    look(b, bucket);
+    if (b->n_matrices == 0)
+        return TUTTI_OK;
+    return tti_hook_buffer_fit(&b->first, (size_t)b->n_first * tutti_dtype_size(b->dtype));
+}
+
+/* Columns, the second message, and the longest row of a result. */
+static tutti_status fit_matrices(tti_powersgd_bucket *b)
 {
     const size_t      each = tutti_dtype_size(b->dtype);
     tti_powersgd_view v = { .at = 0 };
     int64_t           longest = 0;
     tutti_status      st = TUTTI_OK;
 
-    b->n_matrices = 0;
     while (st == TUTTI_OK && tti_powersgd_next(b, &v)) {
-        b->n_matrices++;
         longest = v.of.cols > longest ? v.of.cols : longest;
         st = fit_columns(&v.of, v.kept);
     }
-    b->n_first = b->n_matrices > 0 ? v.p_at : 0;
-    b->n_second = v.q_at;
-    if (st == TUTTI_OK && b->n_matrices > 0)
-        st = tti_hook_buffer_fit(&b->first, (size_t)b->n_first * each);
-    if (st == TUTTI_OK && b->n_matrices > 0)
+    if (st == TUTTI_OK)
         st = tti_hook_buffer_fit(&b->second, (size_t)b->n_second * each);
     if (st == TUTTI_OK && (b->row == NULL || b->row_bytes < (size_t)longest * each)) {
         b->row_bytes = (size_t)longest * each;
@@ -200,25 +225,17 @@ static tutti_status fit_messages(tti_powersgd_bucket *b)
     return st;
 }
 
-tutti_status tti_powersgd_fit(tti_powersgd_bucket *b, const tutti_grad_bucket *bucket)
+/* Everything but the first message. */
+static tutti_status fit_rest(tti_powersgd_bucket *b)
 {
     tutti_status st = TUTTI_OK;
     int          k;
 
-    b->buffer = bucket->buffer;
-    b->n_params = bucket->n_params;
-    b->params = bucket->params;
-    b->offsets = bucket->offsets;
-    b->dtype = bucket->buffer.dtype == TUTTI_F64 ? TUTTI_F64 : TUTTI_F32;
-    b->n_whole = 0;
-    for (k = 0; k < b->n_params && st == TUTTI_OK; k++) {
+    for (k = 0; k < b->n_params && st == TUTTI_OK; k++)
         st = fit_param(b, param(b, k));
-        if (!b->of->opts.batched && param(b, k)->k == 0)
-            b->n_whole += param(b, k)->numel;
-    }
     if (st == TUTTI_OK && b->of->opts.batched)
         st = fit_square(b);
-    return st == TUTTI_OK ? fit_messages(b) : st;
+    return st == TUTTI_OK ? fit_matrices(b) : st;
 }
 
 /* ---- columns to begin with ---- */
@@ -349,8 +366,10 @@ static void copy_whole(tti_powersgd_bucket *b, bool back)
 tutti_status tti_powersgd_fill_first(tti_powersgd_bucket *b, int64_t iter)
 {
     tti_powersgd_view v = { .at = 0 };
-    tutti_status      st = TUTTI_OK;
+    tutti_status      st = fit_rest(b);
 
+    if (st != TUTTI_OK)
+        return st;
     copy_whole(b, false);
     if (b->of->opts.batched)
         make_square(b);

@@ -26,7 +26,13 @@
  *         what it issues ends in on_second() on the same thread, or while run() has not returned.
  * Fails   What fails on one rank fails on all: the rank ends the follow group, in which others may wait for it, and every
  *         later bucket fails with the same words. The state is finished then, as a group would be. A rank that is gone
- *         is seen by all in that group, too, which then name it: it is left to them. */
+ *         is seen by all in that group, too, which then name it: it is left to them.
+ *         Ranks hear of it at moments of their own, and some still issue first messages while others know. So once the
+ *         ranks have met, every bucket has its first message, or its plain average, on the reducer's group, whether the
+ *         state has failed or not: else the next thing that this rank issues there would meet another rank's message.
+ *         Of a state that has failed it is zeros, as nobody uses it: no rank gets the second one. The future fails
+ *         behind it. Ranks that have never met refuse, as all of them do, in the same bucket.
+ *         What has no memory for its message, or cannot be issued, leaves it out: the reducer tells of that. */
 #include "parallel/powersgd.h"
 
 #include <stdio.h>
@@ -194,6 +200,34 @@ static tutti_status issue_first(tti_powersgd_bucket *b, tutti_group *group, tutt
 
 /* ---- the hook ---- */
 
+/* For the average of a bucket, of a state that has failed. */
+static tutti_status fail_behind(tutti_future *future, void *ctx, void **value_out, tutti_value_free_fn *free_out)
+{
+    (void)future;
+    (void)value_out;
+    (void)free_out;
+    return failure(ctx);
+}
+
+/* The plain average, on all ranks: those whose state has failed take part. */
+static tutti_status average(tutti_powersgd *s, const tutti_grad_bucket *bucket, tutti_future **future_out)
+{
+    tutti_future *future = NULL;
+    tutti_status  st = tti_hook_average(bucket->buffer, bucket->group, &future);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (failure(s) == TUTTI_OK) {
+        *future_out = future;
+        return TUTTI_OK;
+    }
+    st = tutti_future_then(future, fail_behind, s, future_out);
+    if (st != TUTTI_OK)
+        tutti_future_wait(future, TUTTI_INFINITE); /* the bucket is in use until then */
+    tutti_future_free(future);
+    return st;
+}
+
 static void count(tutti_powersgd *s, tti_powersgd_bucket *b)
 {
     tti_powersgd_view v = { .at = 0 };
@@ -227,9 +261,16 @@ static tutti_status compress(tti_powersgd_bucket *b, const tutti_grad_bucket *bu
     if (bucket->is_last)
         report(s, iter);
     if (b->n_matrices == 0)
-        return tti_hook_average(bucket->buffer, bucket->group, future_out);
-    st = tti_powersgd_fill_first(b, iter);
-    return st == TUTTI_OK ? issue_first(b, bucket->group, future_out) : st;
+        return average(s, bucket, future_out);
+    st = failure(s);
+    if (st == TUTTI_OK) {
+        st = tti_powersgd_fill_first(b, iter);
+        if (st != TUTTI_OK)
+            give_up(s, st);
+    }
+    if (st != TUTTI_OK)
+        memset(b->first.data, 0, (size_t)b->n_first * tutti_dtype_size(b->dtype));
+    return issue_first(b, bucket->group, future_out);
 }
 
 /* A step begins: the futures of the one before are complete. */
@@ -244,16 +285,15 @@ static tutti_status begin_step(tutti_powersgd *s, tutti_group *group)
 tutti_status tti_powersgd_run(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
 {
     tutti_powersgd *s = state;
-    tutti_status    st = failure(s);
+    tutti_status    st = s->has_met ? TUTTI_OK : failure(s);
     int64_t         iter;
 
     if (st == TUTTI_OK && bucket->index <= s->steps.last)
         st = begin_step(s, bucket->group);
     tti_hook_steps_note(&s->steps, bucket);
     iter = s->steps.n - 1;
-    if (st == TUTTI_OK && iter < s->opts.start_iter)
-        return tti_hook_average(bucket->buffer, bucket->group, future_out);
     if (st == TUTTI_OK)
-        st = compress(&s->buckets[bucket->index], bucket, iter, future_out);
+        st = iter < s->opts.start_iter ? average(s, bucket, future_out)
+                                       : compress(&s->buckets[bucket->index], bucket, iter, future_out);
     return st == TUTTI_OK ? TUTTI_OK : give_up(s, st);
 }

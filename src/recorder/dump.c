@@ -11,7 +11,7 @@
  *         readers see the hang that it was part of, and not a rank that is in no operation.
  * Often   One failure ends many groups, and many calls; one dump has them all. So a failure is dumped by the thread that comes
  *         first, and then only that of a group which was made later: the process has gone on, or begun anew. The n-th has ".n"
- *         behind the rank, so that none is written over; DUMPS_MAX of them fill no disk.
+ *         behind the rank, so that none is written over; TTI_DUMPS_MAX of them fill no disk.
  * True    Files are made with mode 0600 and are not followed through links: a name in a shared folder is not a way to
  *         write over what is somebody else's. Nothing but a regular file is written to: a pipe that nobody reads would hold the call
  *         that has failed, or end the process by SIGPIPE. So opening waits for nobody, and what it gets is looked at first.
@@ -30,7 +30,7 @@
 #include "recorder/read.h"
 #include <tutti/private.h>
 
-enum { PATH_LIMIT = 512, DUMPS_MAX = 8 };
+enum { PATH_LIMIT = 512 };
 
 /* Of the process, as a signal is; path is written before the handler is set. */
 static struct {
@@ -188,7 +188,7 @@ static uint64_t take_turn(uint64_t id)
 {
     uint64_t before = atomic_load(&last_made);
 
-    if (atomic_load(&n_dumps) >= DUMPS_MAX || (before != 0 && tti_recorder_made_of(id) < before) ||
+    if (atomic_load(&n_dumps) >= TTI_DUMPS_MAX || (before != 0 && tti_recorder_made_of(id) < before) ||
         !atomic_compare_exchange_strong(&last_made, &before, tti_recorder_n_made() + 1))
         return 0;
     return atomic_fetch_add(&n_dumps, 1) + 1;

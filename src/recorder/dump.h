@@ -6,6 +6,9 @@
 
 #include "recorder/recorder.h"
 
+/* Of one process, after failures. */
+enum { TTI_DUMPS_MAX = 8 };
+
 /** What dumps are called up to the rank; NULL: none were asked for. */
 const char *tti_trace_prefix(void);
 /** The name of rank's n-th, from 1 on; false: none were asked for, or it is too long. */

@@ -503,6 +503,7 @@ tutti_status tutti_recorder_get_info(const tutti_recorder *recorder, tutti_recor
         .failed_words = head->failed_id != 0 ? head->failed_words : "", .read_ns = recorder->read_ns,
         .real_ns = (int64_t)((uint64_t)head->real_first_ns - (uint64_t)head->mono_first_ns),
         .is_file = !recorder->image.is_shared, .state = recorder->state, .saved_for = head->saved_for,
+        .pid_began = head->pid_began, .boot = head->boot,
     };
     hand_out(info, info->size, &mine, sizeof mine);
     return TUTTI_OK;
@@ -551,6 +552,17 @@ tutti_status tutti_recorder_get_group(const tutti_recorder *recorder, int i, tut
     return TUTTI_OK;
 }
 
+uint64_t tti_recorder_made_by(const tutti_recorder *recorder)
+{
+    uint64_t most = 0;
+    int      i;
+
+    for (i = 0; i < recorder->n_groups; i++)
+        if (recorder->groups[i].slot.made > most)
+            most = recorder->groups[i].slot.made;
+    return most;
+}
+
 /* ---- records ---- */
 
 const char *tti_record_kind_name(unsigned kind)
@@ -560,11 +572,16 @@ const char *tti_record_kind_name(unsigned kind)
     case TUTTI_RECORD_RECV: return "recv";
     case TUTTI_RECORD_MONITORED_BARRIER: return "monitored_barrier";
     case TUTTI_RECORD_NEW_GROUP: return "new_group";
+    case TUTTI_RECORD_SPLIT_GROUP: return "split_group";
+    case TUTTI_RECORD_SHRINK_GROUP: return "shrink_group";
+    case TUTTI_RECORD_GROW_GROUP: return "grow_group";
+    case TUTTI_RECORD_MERGE_GROUP: return "merge_remote_group";
     case TUTTI_RECORD_PUT: return "window_put";
     case TUTTI_RECORD_GET: return "window_get";
     case TUTTI_RECORD_SIGNAL: return "window_signal";
     case TUTTI_RECORD_WAIT_SIGNAL: return "window_wait_signal";
     case TUTTI_RECORD_FLUSH: return "window_flush";
+    case TUTTI_RECORD_RECONFIGURE: return "reconfigure";
     case TUTTI_RECORD_RANGE: return "range";
     default: return tti_call_kind_name((tutti_call_kind)kind);
     }
@@ -683,6 +700,11 @@ static void decode_record(const tutti_recorder *r, const tutti_recorder_slot *s,
     if ((flags & TUTTI_RECORD_WAITED) != 0) {
         out->late = global_rank(g, s->late);
         out->waited_ns = (int64_t)(s->waited_ns & INT64_MAX);
+    }
+    if ((flags & TUTTI_RECORD_LISTED) != 0) {
+        out->is_listed = true;
+        out->left_out[0] = s->left_out[0];
+        out->left_out[1] = s->left_out[1];
     }
 }
 

@@ -37,6 +37,9 @@ void tti_recorder_date(tutti_recorder *recorder, const tti_sight *sight);
 /** What is saved of it from now on is written because record id has failed just now; 0: it is not known which. */
 void tti_recorder_save_for(tutti_recorder *recorder, uint64_t id);
 
+/** How many groups its process had made. */
+uint64_t tti_recorder_made_by(const tutti_recorder *recorder);
+
 /** Name of a kind: "all_reduce"; "?" for none. */
 const char *tti_record_kind_name(unsigned kind);
 

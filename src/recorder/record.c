@@ -72,6 +72,17 @@ void tti_record_bytes(uint64_t id, uint64_t in_bytes, uint64_t out_bytes)
     change(slot, id, TUTTI_RECORD_BYTES, TUTTI_OK, state_of(slot));
 }
 
+void tti_record_left_out(uint64_t id, const uint64_t left_out[2])
+{
+    tutti_recorder_slot *slot = entry_of(tti_ring_now(), id);
+
+    if (slot == NULL)
+        return;
+    tti_word_set(&slot->left_out[0], left_out[0]);
+    tti_word_set(&slot->left_out[1], left_out[1]);
+    change(slot, id, TUTTI_RECORD_LISTED, TUTTI_OK, state_of(slot));
+}
+
 void tti_record_mark_end(uint64_t id)
 {
     tti_ring            *ring = tti_ring_now();

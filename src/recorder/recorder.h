@@ -156,6 +156,9 @@ void tti_record_change(uint64_t id, unsigned flags, tutti_status status, tutti_r
 /** It begins to run now, later than it was issued; nothing if it has begun before. */
 void tti_record_start(uint64_t id);
 
+/** Of a shrink: whom its list leaves out, a bit for each group rank. */
+void tti_record_left_out(uint64_t id, const uint64_t left_out[2]);
+
 /** Its bytes, where they do not follow from kind and count. */
 void tti_record_bytes(uint64_t id, uint64_t in_bytes, uint64_t out_bytes);
 

@@ -4,8 +4,9 @@
  *
  * How     Both sides meet in the store that the world was found with, in the folder "tutti/grow/<name>":
  *             "asked"      counts those that came: each one's number
- *             "ask/T"      written by number T behind it: "<host> <number there>" of a replacement that a launcher started, "newcomer" of
- *                          others. Once: by rank 0 if it is silent for too long, and then T has to take another number
+ *             "ask/T"      written by number T behind it: "<host> <number there>" of a replacement that a launcher started,
+ *                          "rank <R>" of a rank of a launcher's that has lost its world, "newcomer" of others. Once: by rank 0 if
+ *                          it is silent for too long, and then T has to take another number
  *             "gone/T"     said by the store when number T has ended before it wrote here/T (store/store_will.c)
  *             "admitted"   numbers up to this one have been let in, or tried
  *             "attempts"   counts the calls of tutti_grow_group()

@@ -10,7 +10,7 @@
  *             PREPARE   leader -> all that are there, with a ballot higher than any before
  *             PROMISE   back: no lower ballot will have my vote; this is what I last voted for
  *             PROPOSE   leader -> those: this is the value, meet there. It is new (all that have promised), or one that
- *                       may have been decided already, which is then kept
+ *                       may have been decided already, which is then kept. Also who is known to be gone, for words
  *             ACCEPT    back, for a new value only after having built the successor with all of them
  *             COMMIT    leader -> all: it is decided
  *         The value is built before it is voted for, because a successor that cannot be built is none. A death meanwhile
@@ -45,7 +45,7 @@ static bool make_room(tti_agreement *a)
     const size_t n = (size_t)a->n;
 
     a->members = calloc(n, sizeof *a->members);
-    a->room = calloc(4 * n, sizeof *a->room);
+    a->room = calloc(7 * n, sizeof *a->room);
     a->wire = malloc(tti_agreement_message_bytes(a->n));
     if (a->members == NULL || a->room == NULL || a->wire == NULL)
         return false;
@@ -53,6 +53,9 @@ static bool make_room(tti_agreement *a)
     a->chosen = a->room + n;
     a->heard = a->room + 2 * n;
     a->heard_list = a->room + 3 * n;
+    a->missing = a->room + 4 * n;
+    a->absent = a->room + 5 * n;
+    a->lost = a->room + 6 * n;
     return true;
 }
 
@@ -67,6 +70,8 @@ tutti_status tti_agreement_create(const tti_agreement_config *config, tti_agreem
     a->rank = config->rank;
     a->now_ns = config->now_ns;
     a->heard_of = -1;
+    a->odds = -1;
+    a->number = config->number;
     if (!make_room(a)) {
         tti_agreement_free(a);
         return tti_fail(TUTTI_E_NOMEM, "no memory for an agreement of %d", config->n);
@@ -121,6 +126,12 @@ void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words)
     a->task = TTI_AGREE_FAILED;
     a->failure = status;
     snprintf(a->words, sizeof a->words, "%s", words);
+}
+
+tti_agree_message tti_agree_refusal(const tti_agreement *a, tutti_status status)
+{
+    return (tti_agree_message){ .type = TTI_AGREE_REFUSE, .ballot = TTI_AGREE_NO_BALLOT, .status = status, .accepted = a->number,
+                                .origin = a->parted };
 }
 
 void tti_agree_build(tti_agreement *a, uint64_t ballot)
@@ -181,10 +192,20 @@ static void watch_leader(tti_agreement *a, int leader)
         a->heard_ns = a->now_ns; /* who builds listens to nobody */
     if (a->heard_of != leader) {
         a->heard_of = leader;
+        a->was_told = false;
         a->heard_ns = is_next ? a->now_ns - patience_ns + grace_ns : a->now_ns;
     }
     if (a->now_ns - a->heard_ns >= patience_ns && a->config.excluded == NULL)
         a->members[leader].given_up = true;
+}
+
+/* With a list the leader has its say first, which knows best who has not come. */
+int64_t tti_agree_expires_ns(const tti_agreement *a)
+{
+    const bool waits = a->config.excluded != NULL && a->phase == TTI_AGREE_FOLLOW && a->heard_of >= 0 && a->members[a->heard_of].present &&
+                       a->config.deadline_ns != TTI_FOREVER;
+
+    return waits ? a->config.deadline_ns + TTI_AGREE_LAST_SAY_NS : a->config.deadline_ns;
 }
 
 /* Whatever has happened: see what follows. */
@@ -198,7 +219,11 @@ static void go_on(tti_agreement *a)
         tti_agree_spread(a);
         return;
     }
-    if (a->now_ns >= a->config.deadline_ns) {
+    if (a->odds >= 0) {
+        tti_agree_part(a);
+        return;
+    }
+    if (a->now_ns >= tti_agree_expires_ns(a)) {
         tti_agree_expire(a);
         return;
     }
@@ -269,6 +294,15 @@ static void vote(tti_agreement *a, int from, const tti_agree_message *m)
     tti_agree_send(a, from, &yes);
 }
 
+/* Who leads is connected to all, and knows of deaths that nobody else has seen yet. */
+static void take_lost(tti_agreement *a, const tti_agree_message *m)
+{
+    int r;
+
+    for (r = 0; !m->has_list && r < a->n; r++)
+        a->lost[r] = a->lost[r] || m->list[r];
+}
+
 static void take_proposal(tti_agreement *a, int from, const tti_agree_message *m)
 {
     if (m->ballot < a->promised || a->task == TTI_AGREE_BUILD) {
@@ -285,21 +319,52 @@ static void take_proposal(tti_agreement *a, int from, const tti_agree_message *m
     } else {
         memcpy(a->chosen, m->value, (size_t)a->n * sizeof *a->chosen);
         memcpy(a->place, m->place, sizeof a->place);
+        take_lost(a, m);
         tti_agree_build(a, m->ballot);
     }
 }
 
-/* It is here, and perhaps should not. */
-static void take_join(tti_agreement *a, int from)
+/* Who calls this for the first time, as it was excluded before, counts from where the others are. With another list it fails, and the
+ * other one does not where that has failed of this call before: then the next call is the one that both are in. */
+static void meet(tti_agreement *a, int from, const tti_agree_message *m)
 {
-    tti_agree_message no = { .type = TTI_AGREE_REFUSE, .ballot = UINT64_MAX, .status = TUTTI_E_STATE };
+    const bool parts = a->odds >= 0 || a->task > TTI_AGREE_BUILD || tti_agree_differs(a, m);
+    uint64_t   number = m->accepted;
 
-    if (tti_agree_eligible(a, from))
+    if ((m->type != TTI_AGREE_JOIN && m->type != TTI_AGREE_REFUSE) || !tti_agree_eligible(a, from))
         return;
-    snprintf(no.words, sizeof no.words, "%.200s: rank %d excludes this rank, %d\n"
-             "  next: pass the same ranks to exclude on all that go on, and nothing on the others",
-             a->config.what, a->rank, from);
-    tti_agree_send(a, from, &no);
+    if (m->type == TTI_AGREE_JOIN && parts && a->number <= m->origin)
+        number = m->origin;
+    if (number > a->number)
+        a->number = number;
+}
+
+/* Said outside of any ballot it counts until something is being built: all that are needed have promised then, and who leaves the
+ * call behind that is met as one that has died. */
+static void take_refusal(tti_agreement *a, const tti_agree_message *m)
+{
+    const bool of_none = m->ballot == TTI_AGREE_NO_BALLOT;
+    const bool counts = of_none ? a->building == 0 : m->ballot >= a->promised;
+
+    if (counts)
+        a->parted = m->origin != 0;
+    if (counts && of_none) { /* who said it may have had no way to some that wait for this one */
+        tti_agree_message no = tti_agree_refusal(a, m->status);
+
+        memcpy(no.words, m->words, sizeof no.words);
+        tti_agree_tell_all(a, &no);
+    }
+    if (counts)
+        tti_agree_fail(a, m->status != TUTTI_OK ? m->status : TUTTI_E_STATE, m->words);
+}
+
+/* Who leads says who has not come. */
+static void take_alive(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    if (from != a->heard_of)
+        return;
+    memcpy(a->missing, m->value, (size_t)a->n * sizeof *a->missing);
+    a->was_told = true;
 }
 
 /* Nobody asks for another's ballot: who leads one is looked up by its number. */
@@ -314,18 +379,15 @@ static void take(tti_agreement *a, int from, const tti_agree_message *m)
     if (asks_for_another(from, m))
         return;
     switch (m->type) {
-    case TTI_AGREE_JOIN: take_join(a, from); break;
+    case TTI_AGREE_JOIN: break; /* that it is here is known already */
     case TTI_AGREE_PREPARE: promise(a, from, m); break;
     case TTI_AGREE_PROPOSE: take_proposal(a, from, m); break;
     case TTI_AGREE_COMMIT:
         a->members[from].knows = true;
         tti_agree_decided(a, from, m->origin, m->value);
         break;
-    case TTI_AGREE_REFUSE:
-        if (m->ballot >= a->promised)
-            tti_agree_fail(a, m->status != TUTTI_OK ? m->status : TUTTI_E_STATE, m->words);
-        break;
-    case TTI_AGREE_ALIVE: break;
+    case TTI_AGREE_REFUSE: take_refusal(a, m); break;
+    case TTI_AGREE_ALIVE: take_alive(a, from, m); break;
     default: tti_agree_answer(a, from, m); break;
     }
 }
@@ -342,16 +404,17 @@ void tti_agreement_heard(tti_agreement *a, int from, const void *message, size_t
     a->members[from].given_up = false;
     if (from == a->heard_of)
         a->heard_ns = a->now_ns;
+    meet(a, from, &m);
     if (a->decided && a->task == TTI_AGREE_WAIT)
         tti_agree_hear_knowing(a, from, &m);
-    else if (a->task != TTI_AGREE_DONE && a->task != TTI_AGREE_FAILED)
+    else if (a->task != TTI_AGREE_DONE && a->task != TTI_AGREE_FAILED && !tti_agree_compare(a, from, &m))
         take(a, from, &m);
     go_on(a);
 }
 
 void tti_agreement_present(tti_agreement *a, int rank)
 {
-    const tti_agree_message here = { .type = TTI_AGREE_JOIN };
+    const tti_agree_message here = { .type = TTI_AGREE_JOIN, .accepted = a->number, .origin = a->config.over };
 
     a->members[rank].present = true;
     a->members[rank].given_up = false;
@@ -364,6 +427,7 @@ void tti_agreement_present(tti_agreement *a, int rank)
 void tti_agreement_absent(tti_agreement *a, int rank)
 {
     a->members[rank].present = false;
+    a->members[rank].behind = false;
     tti_agree_lose(a, rank);
     go_on(a);
 }
@@ -397,12 +461,25 @@ void tti_agreement_silent(tti_agreement *a, int rank)
     go_on(a);
 }
 
-void tti_agreement_refused(tti_agreement *a, const char *words)
+/* With a list, once something is built, all that it leaves have promised in that, so who had refused before has come since. Without one
+ * who has left a word is needed by nobody, and whoever leads may be about to propose: from its promise on a member goes where
+ * that one goes, or one of them would fail alone. */
+static bool is_stale(const tti_agreement *a)
 {
-    const bool stale = a->building != 0; /* all that the list leaves have promised in it, so who had refused before has come since */
+    return a->building != 0 || (a->config.excluded == NULL && a->promised != 0);
+}
 
-    if (!a->decided && a->task == TTI_AGREE_WAIT && !stale)
-        tti_agree_refuse(a, TUTTI_E_REMOTE, words);
+void tti_agreement_refused(tti_agreement *a, tutti_status status, bool parted, const char *words)
+{
+    tti_agree_message no;
+
+    if (a->decided || a->task != TTI_AGREE_WAIT || is_stale(a) || a->odds >= 0)
+        return;
+    a->parted = parted;
+    no = tti_agree_refusal(a, status);
+    snprintf(no.words, sizeof no.words, "%s", words);
+    tti_agree_tell_all(a, &no);
+    tti_agree_fail(a, status, no.words);
 }
 
 /* This one was stopped, or held up: in that time nobody could be heard. */
@@ -495,14 +572,15 @@ bool tti_agreement_wants(const tti_agreement *a, int rank)
         return true;
     for (r = 0; r < rank; r++)
         before += tti_agree_eligible(a, r) && !a->members[r].gone;
-    return rank < a->rank && tti_agree_eligible(a, rank) && before < TTI_AGREE_PROBED;
+    return (rank < a->rank || a->config.excluded != NULL) && tti_agree_eligible(a, rank) && before < TTI_AGREE_PROBED;
 }
 
 int64_t tti_agreement_next_ns(const tti_agreement *a)
 {
     const int64_t soon_ns = a->now_ns + TTI_AGREE_ALIVE_NS / 5;
+    const int64_t last_ns = tti_agree_expires_ns(a);
 
-    return soon_ns < a->config.deadline_ns ? soon_ns : a->config.deadline_ns;
+    return soon_ns < last_ns ? soon_ns : last_ns;
 }
 
 const bool *tti_agreement_chosen(const tti_agreement *a)
@@ -523,6 +601,26 @@ bool tti_agreement_leads(const tti_agreement *a)
 bool tti_agreement_in_vain(const tti_agreement *a)
 {
     return a->vain || a->task == TTI_AGREE_FAILED;
+}
+
+uint64_t tti_agreement_number(const tti_agreement *a)
+{
+    return a->number;
+}
+
+bool tti_agreement_has_come(const tti_agreement *a, int rank)
+{
+    return a->members[rank].present || a->members[rank].wanted;
+}
+
+bool tti_agreement_is_gone(const tti_agreement *a, int rank)
+{
+    return a->members[rank].gone || a->lost[rank];
+}
+
+bool tti_agreement_parted(const tti_agreement *a)
+{
+    return a->parted;
 }
 
 tutti_status tti_agreement_failure(const tti_agreement *a, const char **words_out)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <tutti/status.h>
 
-enum { TTI_AGREE_WORDS_MAX = 512, TTI_AGREE_PLACE_MAX = 320, TTI_AGREE_RANKS_MAX = 1 << 16 };
+enum { TTI_AGREE_WORDS_MAX = 512, TTI_AGREE_PLACE_MAX = 320, TTI_AGREE_RANKS_MAX = 1 << 16, TTI_AGREE_LIST_MAX = 80 };
 
 typedef struct tti_agreement tti_agreement;
 
@@ -22,6 +22,8 @@ typedef struct tti_agreement_config {
     const bool *excluded; /* [n] the caller's list, borrowed until the end; NULL: whoever is dead */
     bool        minority; /* go on without a quorum */
     const char *what;     /* for words: "shrink_group on group '0'" */
+    uint64_t    number;   /* of the call, as this member counts its own */
+    uint64_t    over;     /* calls up to this number have ended here because lists differed; 0: none has. Below number */
     int64_t     now_ns;
     int64_t     deadline_ns;
     int64_t     patience_ns; /* with a member of which nothing is known, neither that it comes nor that it is dead */
@@ -45,6 +47,12 @@ typedef enum tti_agreement_task {
 tutti_status tti_agreement_create(const tti_agreement_config *config, tti_agreement **agreement_out);
 void         tti_agreement_free(tti_agreement *a);
 
+/** "{1, 3}" of list[n]; "no list" of NULL. Returns out. */
+const char *tti_agreement_list_text(int n, const bool *list, char out[TTI_AGREE_LIST_MAX]);
+/** Say that two members of n passed different lists, [n] each or NULL, to what. */
+void tti_agreement_word_lists(const char *what, int n, int one, const bool *one_list, int other, const bool *other_list,
+                              char words[TTI_AGREE_WORDS_MAX]);
+
 /** All messages of an agreement have this size. */
 size_t tti_agreement_message_bytes(int n);
 
@@ -58,8 +66,9 @@ void tti_agreement_absent(tti_agreement *a, int rank);
 void tti_agreement_gone(tti_agreement *a, int rank);
 /** Rank's process runs, as others know: it may be slow, but is not silent. To be said again and again. */
 void tti_agreement_alive(tti_agreement *a, int rank);
-/** A member that is to stay has refused, as words say: it never comes. Nothing once it is decided, or being built. */
-void tti_agreement_refused(tti_agreement *a, const char *words);
+/** A member that is to stay has refused, or waits elsewhere: it never comes, as status and words say; parted: because lists differ.
+ * Nothing once it is decided, or being built, and without a list once this member has promised. */
+void tti_agreement_refused(tti_agreement *a, tutti_status status, bool parted, const char *words);
 /** Nothing has come from rank for too long, as those who watch it know: until it is said to be alive again it is not waited for.
  * Those that have no list go on without it; with one nobody can. */
 void tti_agreement_silent(tti_agreement *a, int rank);
@@ -82,6 +91,14 @@ const char *tti_agreement_place(const tti_agreement *a);
 bool tti_agreement_leads(const tti_agreement *a);
 /** Whether the build under way is in vain: one of the chosen is gone, or could not build. On the leader. */
 bool tti_agreement_in_vain(const tti_agreement *a);
+/** The highest number of a call that any of those had that this one has met, its own included. */
+uint64_t tti_agreement_number(const tti_agreement *a);
+/** Whether a member is in the call, as far as is known here. */
+bool tti_agreement_has_come(const tti_agreement *a, int rank);
+/** Whether a member was proved to be dead, or to have left: here, or without a list to one that led what was built here. */
+bool tti_agreement_is_gone(const tti_agreement *a, int rank);
+/** Whether it has failed because members were given different lists. */
+bool tti_agreement_parted(const tti_agreement *a);
 /** The status; words_out is set. */
 tutti_status tti_agreement_failure(const tti_agreement *a, const char **words_out);
 

@@ -18,11 +18,12 @@
 enum { NAMED_MAX = 8, LIST_MAX = 96, ABSENCE_MAX = TTI_AGREE_WORDS_MAX - 180 };
 
 #define YIELD_NS (100 * TTI_MS)
+/* What is left to who comes too late. */
+#define JOIN_AGAIN "let this process end, or destroy its groups and call tutti_join_group() while they call tutti_grow_group()"
 
 /* ---- saying it to many ---- */
 
-/* To all that are here. */
-static void tell_all(tti_agreement *a, const tti_agree_message *m)
+void tti_agree_tell_all(tti_agreement *a, const tti_agree_message *m)
 {
     int r;
 
@@ -41,12 +42,12 @@ static uint64_t next_ballot(const tti_agreement *a)
  * is to hear it, too. */
 void tti_agree_refuse(tti_agreement *a, tutti_status status, const char *words)
 {
-    tti_agree_message no = { .type = TTI_AGREE_REFUSE, .status = status };
+    tti_agree_message no = tti_agree_refusal(a, status);
 
     no.ballot = a->phase == TTI_AGREE_GATHER ? next_ballot(a) : a->ballot;
     snprintf(no.words, sizeof no.words, "%s", words);
     if (a->phase != TTI_AGREE_FOLLOW)
-        tell_all(a, &no);
+        tti_agree_tell_all(a, &no);
     tti_agree_fail(a, status, words);
 }
 
@@ -54,26 +55,42 @@ static void decide(tti_agreement *a, uint64_t origin, bool *value)
 {
     const tti_agree_message m = { .type = TTI_AGREE_COMMIT, .origin = origin, .value = value };
 
-    tell_all(a, &m);
+    tti_agree_tell_all(a, &m);
     tti_agree_decided(a, a->rank, origin, value);
 }
 
-/* "3, 5": who is missing. How many. */
-static int list_missing(const tti_agreement *a, char out[LIST_MAX])
+/* ---- who is missing ---- */
+
+/* The list leaves it, and it is not here, or has not answered what it was asked. */
+static bool is_missing(const tti_agreement *a, int rank)
+{
+    const tti_agree_member *member = &a->members[rank];
+
+    return rank != a->rank && tti_agree_eligible(a, rank) &&
+           (!member->present || member->behind || member->silent || (a->phase != TTI_AGREE_GATHER && member->asked && !member->answered));
+}
+
+static int list_missing(const tti_agreement *a, bool *set)
+{
+    int r, n = 0;
+
+    for (r = 0; r < a->n; r++)
+        n += set[r] = is_missing(a, r);
+    return n;
+}
+
+/* "ranks 3, 5": those of a set but for this one. How many. */
+static int name(const tti_agreement *a, const bool *set, char out[LIST_MAX])
 {
     size_t used = 0;
     int    r, n = 0;
 
-    out[0] = '\0';
-    for (r = 0; r < a->n; r++) {
-        const tti_agree_member *member = &a->members[r];
-
-        if (r == a->rank || !tti_agree_eligible(a, r) ||
-            (member->present && !member->silent && (!member->asked || member->answered)))
-            continue;
-        if (n++ < NAMED_MAX)
-            used += (size_t)snprintf(out + used, LIST_MAX - used, "%s%d", n > 1 ? ", " : "", r);
-    }
+    for (r = 0; r < a->n; r++)
+        n += set[r] && r != a->rank;
+    used += (size_t)snprintf(out, LIST_MAX, "rank%s", n == 1 ? "" : "s");
+    for (r = 0, n = 0; r < a->n; r++)
+        if (set[r] && r != a->rank && n++ < NAMED_MAX)
+            used += (size_t)snprintf(out + used, LIST_MAX - used, "%s%d", n > 1 ? ", " : " ", r);
     if (n > NAMED_MAX)
         snprintf(out + used, LIST_MAX - used, ", ...");
     return n;
@@ -81,27 +98,52 @@ static int list_missing(const tti_agreement *a, char out[LIST_MAX])
 
 static void refuse_for_missing(tti_agreement *a, tutti_status status, const char *how, const char *next)
 {
-    char      words[TTI_AGREE_WORDS_MAX], list[LIST_MAX];
-    const int n = list_missing(a, list);
+    char words[TTI_AGREE_WORDS_MAX], list[LIST_MAX];
 
-    snprintf(words, sizeof words, "%.150s: rank%s %s %s, on rank %d\n  next: %s", a->config.what, n == 1 ? "" : "s",
-             list, how, a->rank, next);
+    list_missing(a, a->absent);
+    name(a, a->absent, list);
+    snprintf(words, sizeof words, "%.150s: %s %s, on rank %d\n  next: %s", a->config.what, list, how, a->rank, next);
     tti_agree_refuse(a, status, words);
+}
+
+/* ---- time is up ---- */
+
+#define CHECK_SURVIVORS "check that all survivors call it, and pass the same ranks to exclude"
+
+/* Who follows knows of the others what its leader has said. */
+static void word_expiry(const tti_agreement *a, char words[TTI_AGREE_WORDS_MAX])
+{
+    const bool gathers = a->config.excluded != NULL && a->building == 0;
+    char       list[LIST_MAX];
+
+    if (gathers && a->was_told && name(a, a->missing, list) > 0)
+        snprintf(words, TTI_AGREE_WORDS_MAX, "%.150s: %s did not come to go on with, or did not answer, as rank %d, which leads the others, says, on rank %d\n"
+                 "  next: " CHECK_SURVIVORS, a->config.what, list, a->heard_of, a->rank);
+    else if (gathers && !tti_agreement_has_come(a, a->heard_of))
+        snprintf(words, TTI_AGREE_WORDS_MAX, "%.150s: rank %d, which is to lead the others, did not come to go on with, on rank %d\n"
+                 "  next: " CHECK_SURVIVORS, a->config.what, a->heard_of, a->rank);
+    else
+        snprintf(words, TTI_AGREE_WORDS_MAX, "%.150s: rank %d, which leads the others, did not say who goes on, on rank %d\n"
+                 "  next: " CHECK_SURVIVORS, a->config.what, a->heard_of, a->rank);
+}
+
+/* With a list nobody can go on without this one: the others are told, or they would take it for one that did not come. */
+static void expire_following(tti_agreement *a)
+{
+    tti_agree_message no = tti_agree_refusal(a, TUTTI_E_TIMEOUT);
+
+    word_expiry(a, no.words);
+    if (a->config.excluded != NULL)
+        tti_agree_tell_all(a, &no);
+    tti_agree_fail(a, TUTTI_E_TIMEOUT, no.words);
 }
 
 void tti_agree_expire(tti_agreement *a)
 {
-    char words[TTI_AGREE_WORDS_MAX];
-
-    if (a->phase != TTI_AGREE_FOLLOW) {
-        refuse_for_missing(a, TUTTI_E_TIMEOUT, "did not come to go on with, or did not answer",
-                           "check that all survivors call it, and pass the same ranks to exclude");
-        return;
-    }
-    snprintf(words, sizeof words, "%.150s: rank %d, which leads the others, did not say who goes on, on rank %d\n"
-             "  next: check that all survivors call it, and pass the same ranks to exclude",
-             a->config.what, a->heard_of, a->rank);
-    tti_agree_fail(a, TUTTI_E_TIMEOUT, words);
+    if (a->phase != TTI_AGREE_FOLLOW || a->heard_of < 0) /* below 0: its time was up before it could look */
+        refuse_for_missing(a, TUTTI_E_TIMEOUT, "did not come to go on with, or did not answer", CHECK_SURVIVORS);
+    else
+        expire_following(a);
 }
 
 /* ---- a ballot ---- */
@@ -153,7 +195,7 @@ static void ask(tti_agreement *a)
         tti_agree_member *member = &a->members[r];
 
         member->answered = member->differs = false;
-        member->asked = r != a->rank && member->present && !tti_agree_is_away(member) && tti_agree_eligible(a, r);
+        member->asked = r != a->rank && member->present && !member->behind && !tti_agree_is_away(member) && tti_agree_eligible(a, r);
         if (member->asked)
             tti_agree_send(a, r, &m);
     }
@@ -234,11 +276,13 @@ static bool *find_bound(const tti_agreement *a, const bool *with, uint64_t *orig
 
 static void propose(tti_agreement *a, uint64_t origin, bool *value)
 {
-    tti_agree_message m = { .type = TTI_AGREE_PROPOSE, .ballot = a->ballot, .origin = origin, .value = value };
+    tti_agree_message m = { .type = TTI_AGREE_PROPOSE, .ballot = a->ballot, .origin = origin, .value = value, .list = a->lost };
     int               r;
 
     memcpy(m.place, a->place, sizeof m.place);
     tti_agree_begin(a, tti_agree_silence_ns(a));
+    for (r = 0; r < a->n; r++)
+        a->lost[r] = a->lost[r] || a->members[r].gone;
     for (r = 0; r < a->n; r++) {
         tti_agree_member *member = &a->members[r];
 
@@ -276,22 +320,6 @@ static void make(tti_agreement *a, const bool *with)
     propose(a, a->ballot, a->chosen);
 }
 
-static bool refuse_difference(tti_agreement *a)
-{
-    char words[TTI_AGREE_WORDS_MAX];
-    int  r = 0;
-
-    while (r < a->n && !(a->members[r].asked && a->members[r].answered && a->members[r].differs))
-        r++;
-    if (r == a->n)
-        return false;
-    snprintf(words, sizeof words,
-             "%.200s: rank %d excludes other ranks than rank %d\n"
-             "  next: pass the same ranks to exclude on all that go on, or none on any", a->config.what, r, a->rank);
-    tti_agree_refuse(a, TUTTI_E_MISMATCH, words);
-    return true;
-}
-
 /* "3, 5": those that are not with this member, and are known to have left the group, or else to run. How many. */
 static int list_living(const tti_agreement *a, const bool *with, bool left, char out[LIST_MAX])
 {
@@ -321,8 +349,7 @@ static void word_absence(const tti_agreement *a, const bool *with, char *out, si
 
     if (n > 0) {
         snprintf(out, bytes, "rank%s %s left the group before this call: %s gone on without, or ended\n"
-                 "  next: let this process end, or destroy its groups and call tutti_join_group() while they call tutti_grow_group(); "
-                 "a longer time-out waits longer", n == 1 ? "" : "s", list, n == 1 ? "it has" : "they have");
+                 "  next: " JOIN_AGAIN "; a longer time-out waits longer", n == 1 ? "" : "s", list, n == 1 ? "it has" : "they have");
         return;
     }
     n = list_living(a, with, false, list);
@@ -352,7 +379,6 @@ static void conclude(tti_agreement *a)
     const bool listed = a->config.excluded != NULL;
     bool      *with = calloc((size_t)a->n, sizeof *with), *bound;
     uint64_t   origin = 0;
-    char       list[LIST_MAX];
 
     if (with == NULL) {
         tti_agree_refuse(a, TUTTI_E_NOMEM, "no memory to agree who goes on");
@@ -360,9 +386,9 @@ static void conclude(tti_agreement *a)
     }
     list_with(a, with);
     bound = find_bound(a, with, &origin);
-    if (refuse_difference(a)) {
+    if (tti_agree_refuse_difference(a)) {
         ;
-    } else if (listed && list_missing(a, list) > 0) {
+    } else if (listed && list_missing(a, a->absent) > 0) {
         refuse_for_missing(a, TUTTI_E_TIMEOUT, "did not answer", "check that they are not stopped");
     } else if (!listed && !a->config.minority && !tti_agree_quorum(a, with)) {
         refuse_minority(a, with);
@@ -386,7 +412,7 @@ static bool all_known(tti_agreement *a)
     for (r = 0; r < a->n; r++) {
         tti_agree_member *member = &a->members[r];
 
-        if (r == a->rank || !tti_agree_eligible(a, r) || member->present || tti_agree_is_away(member))
+        if (r == a->rank || !tti_agree_eligible(a, r) || (member->present && !member->behind) || tti_agree_is_away(member))
             continue;
         member->given_up = out_of_patience;
         all = all && out_of_patience;
@@ -394,8 +420,23 @@ static bool all_known(tti_agreement *a)
     return all;
 }
 
-/* One of those that the list leaves is dead: it was not in it. */
-static bool refuse_death(tti_agreement *a)
+/* Some that the list leaves have left the group, and may have gone on: to exclude them as well would make two worlds then. */
+static bool refuse_leaving(tti_agreement *a)
+{
+    char      words[TTI_AGREE_WORDS_MAX], list[LIST_MAX];
+    const int n = list_living(a, a->config.excluded, true, list);
+
+    if (n == 0)
+        return false;
+    snprintf(words, sizeof words, "%.80s: rank%s %s left the group before this call: %s gone on without those that call it now, or ended\n"
+             "  next: " JOIN_AGAIN "; exclude %s as well only where %s ended", a->config.what, n == 1 ? "" : "s", list,
+             n == 1 ? "it has" : "they have", n == 1 ? "it" : "them", n == 1 ? "it has" : "they have");
+    tti_agree_refuse(a, TUTTI_E_STATE, words);
+    return true;
+}
+
+/* One of those that the list leaves is gone: it was not in it. */
+static bool refuse_gone(tti_agreement *a)
 {
     char words[TTI_AGREE_WORDS_MAX];
     int  r = 0;
@@ -406,6 +447,8 @@ static bool refuse_death(tti_agreement *a)
         r++;
     if (r == a->n)
         return false;
+    if (refuse_leaving(a))
+        return true;
     snprintf(words, sizeof words, "%.200s: rank %d is gone, and not among those to exclude\n"
              "  next: exclude it as well, on all that go on", a->config.what, r);
     tti_agree_refuse(a, TUTTI_E_PEER, words);
@@ -451,15 +494,18 @@ static void look_at_recover(tti_agreement *a)
     free(with);
 }
 
-/* Those that wait for this one are not to think it silent. */
+/* Those that wait for this one are not to think it silent; with a list they are to know whom it waits for. */
 static void say_alive(tti_agreement *a)
 {
-    const tti_agree_message m = { .type = TTI_AGREE_ALIVE };
+    const tti_agree_message m = { .type = TTI_AGREE_ALIVE, .value = a->absent };
+    const int               n_missing = a->config.excluded != NULL ? list_missing(a, a->absent) : 0;
+    const int64_t           often_ns = n_missing != a->said_missing ? tti_agree_alive_ns(a) / 10 : tti_agree_alive_ns(a);
 
-    if (a->now_ns - a->said_ns < tti_agree_alive_ns(a))
+    if (a->now_ns - a->said_ns < often_ns)
         return;
     a->said_ns = a->now_ns;
-    tell_all(a, &m);
+    a->said_missing = n_missing;
+    tti_agree_tell_all(a, &m);
 }
 
 void tti_agree_lead(tti_agreement *a)
@@ -471,7 +517,7 @@ void tti_agree_lead(tti_agreement *a)
         gather(a);
     }
     if (a->phase == TTI_AGREE_GATHER && all_known(a)) { /* also a refusal is to reach all */
-        if (refuse_death(a))
+        if (refuse_gone(a))
             return;
         ask(a);
     }
@@ -485,13 +531,6 @@ void tti_agree_lead(tti_agreement *a)
 
 /* ---- answers ---- */
 
-static bool differs(const tti_agreement *a, const tti_agree_message *m)
-{
-    if (m->has_list != (a->config.excluded != NULL))
-        return true;
-    return m->has_list && memcmp(m->list, a->config.excluded, (size_t)a->n * sizeof *m->list) != 0;
-}
-
 static void take_promise(tti_agreement *a, int from, const tti_agree_message *m)
 {
     tti_agree_member *member = &a->members[from];
@@ -503,7 +542,9 @@ static void take_promise(tti_agreement *a, int from, const tti_agree_message *m)
     memcpy(member->value, m->value, (size_t)a->n * sizeof *member->value);
     member->accepted = m->accepted;
     member->origin = m->origin;
-    member->differs = differs(a, m);
+    member->differs = tti_agree_differs(a, m);
+    if (member->differs)
+        tti_agree_word_difference(a, from, m, a->odds_words);
     member->answered = true;
 }
 

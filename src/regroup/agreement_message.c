@@ -59,8 +59,8 @@ void tti_agree_encode(const tti_agreement *a, const tti_agree_message *m, uint8_
     memcpy(out + AT_WORDS, m->words, sizeof m->words);
     if (m->value != NULL)
         put_set(out + AT_SETS, m->value, a->n);
-    if (a->config.excluded != NULL)
-        put_set(out + AT_SETS + set_bytes(a->n), a->config.excluded, a->n);
+    if (a->config.excluded != NULL || m->list != NULL)
+        put_set(out + AT_SETS + set_bytes(a->n), a->config.excluded != NULL ? a->config.excluded : m->list, a->n);
 }
 
 bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, tti_agree_message *m)

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 #include "base/port.h"
 
-enum { N_MAX = 9, QUEUE_MAX = 512, SEEDS = 400, STEP_MS = 20, LIMIT_S = 60 };
+enum { N_MAX = 9, QUEUE_MAX = 512, SEEDS = 400, STEP_MS = 20, LIMIT_S = 60, LOOK_MS = 240 };
 
 typedef struct letter {
     unsigned char *bytes;
@@ -52,6 +52,10 @@ typedef struct world {
     bool     has_left[N_MAX]; /* the same: it did not die */
     bool     is_there[N_MAX][N_MAX]; /* a connection from .. to */
     bool     told_gone[N_MAX][N_MAX];
+    bool   (*lists)[N_MAX];   /* of each; NULL: all have the same. Then there is a store: */
+    int64_t  told_ns[N_MAX];  /* when a member left word there that lists differ; 0: it has not */
+    uint64_t told_number[N_MAX]; /* of its call */
+    uint64_t met[N_MAX];      /* the highest number of a call that a member has read there */
     letter  *first[N_MAX][N_MAX];
 } world;
 
@@ -101,15 +105,20 @@ static void drop_letters(world *w, int from, int to)
     }
 }
 
-static void begin_with(world *w, int n, uint64_t seed, const bool *excluded, bool minority, int patience_s)
+static void begin_time(world *w, int n, uint64_t seed)
 {
-    int r;
-
     memset(w, 0, sizeof *w);
     w->n = n;
     w->dice = seed * 7919 + 1;
     w->now = TTI_SECOND;
     w->longest_ms = 400;
+}
+
+static void begin_with(world *w, int n, uint64_t seed, const bool *excluded, bool minority, int patience_s)
+{
+    int r;
+
+    begin_time(w, n, seed);
     for (r = 0; r < n; r++) {
         const tti_agreement_config config = { .n = n, .rank = r, .excluded = excluded, .minority = minority, .what = "test",
                                               .now_ns = w->now, .deadline_ns = w->now + LIMIT_S * TTI_SECOND,
@@ -128,6 +137,25 @@ static void begin_with(world *w, int n, uint64_t seed, const bool *excluded, boo
 static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool minority)
 {
     begin_with(w, n, seed, excluded, minority, 3);
+}
+
+/* Each has a list of its own, and its time is up up to later_ms later than that of others. */
+static void begin_with_lists(world *w, int n, uint64_t seed, bool lists[][N_MAX], unsigned later_ms)
+{
+    int r;
+
+    begin_time(w, n, seed);
+    w->lists = lists;
+    for (r = 0; r < n; r++) {
+        const tti_agreement_config config = { .n = n, .rank = r, .excluded = lists[r], .what = "test", .now_ns = w->now,
+                                              .deadline_ns = w->now + 3 * TTI_SECOND + draw(w, later_ms + 1) * TTI_MS,
+                                              .patience_ns = TTI_SECOND, .ctx = &w->m[r], .open = open_place, .send = send_letter,
+                                              .number = 1, .has_left = has_left };
+
+        w->m[r].w = w;
+        w->m[r].rank = r;
+        assert_int_equal(tti_agreement_create(&config, &w->m[r].a), TUTTI_OK);
+    }
 }
 
 static void end(world *w)
@@ -274,15 +302,44 @@ static void step_build(world *w, member *m)
     }
 }
 
+/* It leaves: what it had to say where there is no stream yet goes nowhere. */
+static void lose_unsent(world *w, int r)
+{
+    int to;
+
+    for (to = 0; to < w->n; to++)
+        if (!w->is_there[r][to])
+            drop_letters(w, r, to);
+}
+
+/* What those that a member needs have left in the store, as refused.c has it. */
+static void look_in_store(world *w, int r)
+{
+    const char  *words;
+    tutti_status st;
+    int          i;
+
+    for (i = 0; w->lists != NULL && i < w->n; i++) {
+        if (w->lists[r][i] || w->told_ns[i] == 0 || w->now - w->told_ns[i] < LOOK_MS * TTI_MS ||
+            (w->told_number[i] != 0 && w->told_number[i] <= w->m[r].a->config.over))
+            continue;
+        w->met[r] = w->told_number[i] > w->met[r] ? w->told_number[i] : w->met[r];
+        st = tti_agreement_failure(w->m[i].a, &words);
+        tti_agreement_refused(w->m[r].a, st, tti_agreement_parted(w->m[i].a), words);
+    }
+}
+
 static void step_member(world *w, int r)
 {
     member            *m = &w->m[r];
     tti_agreement_task task;
+    const char        *words;
 
     if (!is_in(m))
         return;
     if (!is_deaf(m))
         tti_agreement_tick(m->a, w->now);
+    look_in_store(w, r);
     task = tti_agreement_now(m->a);
     if (task == TTI_AGREE_BUILD) {
         step_build(w, m);
@@ -290,7 +347,11 @@ static void step_member(world *w, int r)
         m->builds_until = 0;
         m->finished = true;
         m->done = task == TTI_AGREE_DONE;
+        w->told_ns[r] = tti_agreement_failure(m->a, &words) == TUTTI_E_MISMATCH ? w->now : 0;
+        w->met[r] = tti_agreement_number(m->a) > w->met[r] ? tti_agreement_number(m->a) : w->met[r];
+        w->told_number[r] = w->met[r];
         memcpy(m->chosen, tti_agreement_chosen(m->a), sizeof(bool) * (size_t)w->n);
+        lose_unsent(w, r);
     }
 }
 
@@ -765,6 +826,31 @@ static void a_minority_is_advised_of_the_dead_only(void **state)
     }
 }
 
+/* Who has left may have gone on: with a list it is no advice to exclude it as well. It counts more than one that has died beside. */
+static void who_has_left_is_not_to_be_excluded(void **state)
+{
+    const bool  excluded[5] = { false, false, true, false, false };
+    const char *words;
+    world       w;
+    int         r, has_left;
+
+    (void)state;
+    for (has_left = 0; has_left < 2; has_left++) {
+        begin(&w, 5, 1, excluded, false);
+        for (r = 0; r < 2; r++)
+            die(&w, r);
+        w.has_left[1] = has_left != 0;
+        run(&w);
+        for (r = 3; r < 5; r++) {
+            assert_int_equal(tti_agreement_failure(w.m[r].a, &words), has_left != 0 ? TUTTI_E_STATE : TUTTI_E_PEER);
+            assert_int_equal(strstr(words, "exclude it as well, on all that go on") == NULL, has_left);
+            assert_int_equal(strstr(words, "test: rank 1 left the group before this call: it has gone on without") != NULL, has_left);
+            assert_int_equal(strstr(words, "tutti_join_group()") != NULL, has_left);
+        }
+        end(&w);
+    }
+}
+
 /* One that the list leaves has refused: whoever hears of it fails with its reason, and tells the others if it leads. */
 static void a_refusal_ends_it(void **state)
 {
@@ -779,7 +865,7 @@ static void a_refusal_ends_it(void **state)
     for (r = 0; r < 50; r++)
         step(&w);
     assert_int_equal(tti_agreement_now(w.m[1].a), TTI_AGREE_WAIT);
-    tti_agreement_refused(w.m[1].a, "rank 4 refuses");
+    tti_agreement_refused(w.m[1].a, TUTTI_E_REMOTE, false, "rank 4 refuses");
     assert_int_equal(tti_agreement_failure(w.m[1].a, &words), TUTTI_E_REMOTE);
     assert_string_equal(words, "rank 4 refuses");
     for (r = 0; r < 50; r++)
@@ -799,7 +885,7 @@ static void a_late_refusal_changes_nothing(void **state)
     (void)state;
     begin(&w, 5, 1, excluded, false);
     run(&w);
-    tti_agreement_refused(w.m[3].a, "rank 4 refuses");
+    tti_agreement_refused(w.m[3].a, TUTTI_E_REMOTE, false, "rank 4 refuses");
     assert_int_equal(tti_agreement_now(w.m[3].a), TTI_AGREE_DONE);
     assert_int_equal(check_one_list(&w), 3);
     end(&w);
@@ -823,6 +909,184 @@ static void a_list_needs_all_that_it_leaves(void **state)
     assert_int_equal(tti_agreement_failure(w.m[1].a, &words), TUTTI_E_PEER);
     assert_non_null(strstr(words, "rank 4 is gone"));
     end(&w);
+}
+
+/* Whether all that r's list leaves have that list. */
+static bool is_of_one_mind(int n, bool lists[][N_MAX], int r)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (!lists[r][i] && memcmp(lists[i], lists[r], (size_t)n * sizeof(bool)) != 0)
+            return false;
+    return true;
+}
+
+static bool needs_one_that_went_on(const world *w, bool lists[][N_MAX], int r)
+{
+    int i;
+
+    for (i = 0; i < w->n; i++)
+        if (i != r && !lists[r][i] && w->m[i].done)
+            return true;
+    return false;
+}
+
+/* Of two or three lists each has one that it is not on. */
+static void draw_lists(world *w, int n, bool lists[][N_MAX])
+{
+    bool kinds[3][N_MAX] = { { false } };
+    int  i, r;
+
+    for (i = 0; i < 3; i++)
+        kinds[i][draw(w, (unsigned)n)] = kinds[i][draw(w, (unsigned)n)] = true;
+    for (r = 0; r < n; r++) {
+        i = (int)draw(w, 3);
+        memcpy(lists[r], kinds[i], sizeof kinds[i]);
+        lists[r][r] = false;
+    }
+}
+
+/* Whatever the lists: who has one with all that it leaves goes on, all others are told within a second that lists differ, and nobody
+ * that came is accused. Who is needed and went on without this one may be found gone. */
+static void lists_that_differ_are_told_to_all(void **state)
+{
+    uint64_t seed, n_told = 0, n_went = 0, n_told_late = 0;
+
+    (void)state;
+    for (seed = 1; seed <= 3 * SEEDS; seed++) {
+        const int   n = 3 + (int)(seed % (N_MAX - 2));
+        bool        lists[N_MAX][N_MAX];
+        const char *words;
+        world       w;
+        int         r, told = 0, went = 0;
+
+        begin_time(&w, n, seed);
+        draw_lists(&w, n, lists);
+        begin_with_lists(&w, n, seed, lists, 0);
+        run(&w);
+        for (r = 0; r < n; r++) {
+            const tutti_status st = tti_agreement_failure(w.m[r].a, &words);
+            const bool         one_mind = is_of_one_mind(n, lists, r);
+
+            if (one_mind != w.m[r].done ||
+                (!one_mind && st != TUTTI_E_MISMATCH && !(st == TUTTI_E_PEER && needs_one_that_went_on(&w, lists, r))) ||
+                (st == TUTTI_E_MISMATCH && strstr(words, "the members passed different ranks to exclude: rank ") == NULL))
+                fail_msg("seed %llu: rank %d of %d came to %d: %s", (unsigned long long)seed, r, n, (int)st, words);
+            told += st == TUTTI_E_MISMATCH;
+            went += w.m[r].done;
+        }
+        if (told > 0 && went == 0 && w.now > 2 * TTI_SECOND)
+            fail_msg("seed %llu: it took %lld ms", (unsigned long long)seed, (long long)((w.now - TTI_SECOND) / TTI_MS));
+        n_told += (uint64_t)told;
+        n_went += (uint64_t)went;
+        n_told_late += told > 0 && went == 0;
+        end(&w);
+    }
+    assert_true(n_told > SEEDS && n_went > 0 && n_told_late > SEEDS);
+}
+
+/* A member that was told calls it again, as shrink.c does; nothing that it said before is on its way any more. */
+static void call_again(world *w, int r, uint64_t *number, const bool *list)
+{
+    member                    *m = &w->m[r];
+    const uint64_t             over = w->met[r];
+    const tti_agreement_config config = { .n = w->n, .rank = r, .excluded = list, .what = "test", .now_ns = w->now,
+                                          .deadline_ns = w->now + 5 * TTI_SECOND, .patience_ns = TTI_SECOND, .ctx = m,
+                                          .number = over + 1, .over = over, .open = open_place, .send = send_letter,
+                                          .has_left = has_left };
+    int                        i;
+
+    *number = over + 1;
+    for (i = 0; i < w->n; i++) {
+        look_at_connection(w, i, r);
+        w->is_there[r][i] = false;
+        drop_letters(w, r, i);
+        drop_letters(w, i, r);
+    }
+    tti_agreement_free(m->a);
+    m->finished = false;
+    w->told_ns[r] = 0;
+    assert_int_equal(tti_agreement_create(&config, &m->a), TUTTI_OK);
+}
+
+/* Lists differ, and who is told calls again at some time, with the list that is right: all that it leaves go on, before anybody's time
+ * is up, however often somebody is told of the call before. */
+static void who_is_told_calls_again(void **state)
+{
+    uint64_t seed, n_again = 0, n_most = 0;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int n = 4 + (int)(seed % (N_MAX - 3));
+        bool      lists[N_MAX][N_MAX] = { { false } }, right[N_MAX] = { false };
+        uint64_t  number[N_MAX] = { 0 }, most = 0;
+        int64_t   again_ns[N_MAX] = { 0 };
+        world     w;
+        int       r, i, n_on = 0;
+
+        right[n - 1] = true;
+        for (r = 0; r < n; r++)
+            lists[r][r % 2 == 0 || r == n - 1 ? n - 1 : n - 2] = true;
+        lists[n - 2][n - 2] = lists[n - 1][n - 1] = false;
+        begin_with_lists(&w, n, seed, lists, 0);
+        w.m[n - 1].stopped = true; /* it does not call, and is not to stay */
+        for (i = 0; i < 1000 && n_on < n - 1; i++) {
+            step(&w);
+            for (r = n_on = 0; r < n - 1; r++) {
+                const char *words;
+
+                n_on += w.m[r].done;
+                if (!w.m[r].finished || w.m[r].done)
+                    continue;
+                if (tti_agreement_failure(w.m[r].a, &words) != TUTTI_E_MISMATCH)
+                    fail_msg("seed %llu: rank %d of %d: %s", (unsigned long long)seed, r, n, words);
+                if (again_ns[r] == 0)
+                    again_ns[r] = w.now + draw(&w, seed % 2 == 0 ? 20 : 700) * TTI_MS;
+                if (w.now < again_ns[r])
+                    continue;
+                again_ns[r] = 0;
+                memcpy(lists[r], right, sizeof right);
+                call_again(&w, r, &number[r], lists[r]);
+                n_again++;
+                most = number[r] > most ? number[r] : most;
+            }
+        }
+        if (n_on < n - 1 || check_one_list(&w) != n - 1)
+            fail_msg("seed %llu: %d of %d went on", (unsigned long long)seed, n_on, n - 1);
+        n_most = most > n_most ? most : n_most;
+        end(&w);
+    }
+    assert_true(n_again > 2 * SEEDS && n_most < 6);
+}
+
+/* With a list one never comes: it is what all that wait name, and nothing else, whose time is up first and whoever leads. */
+static void only_who_does_not_come_is_named(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int   n = 4 + (int)(seed % (N_MAX - 3)), late = (int)(seed / 8 % (unsigned)(n - 1));
+        bool        lists[N_MAX][N_MAX] = { { false } };
+        char        named[32];
+        const char *words;
+        world       w;
+        int         r;
+
+        for (r = 0; r < n; r++)
+            lists[r][n - 1] = true;
+        begin_with_lists(&w, n, seed, lists, seed % 2 == 0 ? 0 : 800);
+        die(&w, n - 1);
+        w.m[late].stopped = true;
+        run(&w);
+        snprintf(named, sizeof named, "test: rank %d", late);
+        for (r = 0; r < n - 1; r++)
+            if (r != late && (tti_agreement_failure(w.m[r].a, &words) != TUTTI_E_TIMEOUT || strncmp(words, named, strlen(named)) != 0 ||
+                              strstr(words, "come") == NULL))
+                fail_msg("seed %llu: rank %d of %d, without %d: %s", (unsigned long long)seed, r, n, late, words);
+        end(&w);
+    }
 }
 
 /* Who leads then cannot go on, and says so also to those that have promised the vote to the dead one. */
@@ -879,6 +1143,7 @@ typedef struct desk {
     int               n_sent;
     tti_agree_message sent;
     bool              value[N_MAX];
+    bool              list[N_MAX];
 } desk;
 
 static void note_letter(void *ctx, int to, const void *message, size_t bytes)
@@ -894,6 +1159,7 @@ static void note_letter(void *ctx, int to, const void *message, size_t bytes)
     d->n_sent++;
     d->sent = m;
     memcpy(d->value, value, sizeof value);
+    memcpy(d->list, list, sizeof list);
 }
 
 static tutti_status open_nowhere(void *ctx, const bool *chosen, char place_out[TTI_AGREE_PLACE_MAX])
@@ -965,16 +1231,73 @@ static void a_refusal_that_was_taken_back_changes_nothing(void **state)
     say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
     say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 1), .origin = ballot_of(0, 1), .value = all });
     assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
-    tti_agreement_refused(d.a, "rank 1 refuses");
+    tti_agreement_refused(d.a, TUTTI_E_REMOTE, false, "rank 1 refuses");
     d.awaited = TTI_AGREE_ACCEPT;
     tti_agreement_built(d.a, TUTTI_OK, "");
     assert_int_equal(d.n_sent, 1);
-    tti_agreement_refused(d.a, "rank 1 refuses");
+    tti_agreement_refused(d.a, TUTTI_E_REMOTE, false, "rank 1 refuses");
     assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_WAIT);
     say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_COMMIT, .origin = ballot_of(0, 1), .value = all });
     say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_ALL_KNOW, .origin = ballot_of(0, 1), .value = all });
     assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_DONE);
     assert_int_equal(tti_agreement_failure(d.a, &words), TUTTI_OK);
+    tti_agreement_free(d.a);
+}
+
+/* Without a list: whoever leads may be about to propose, and who failed alone would be gone on without. Before its promise it fails. */
+static void a_word_behind_a_promise_changes_nothing(void **state)
+{
+    const char *words;
+    desk        d;
+
+    (void)state;
+    sit_down(&d, 2, 3);
+    tti_agreement_present(d.a, 0);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
+    tti_agreement_refused(d.a, TUTTI_E_MISMATCH, true, "lists differ");
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_WAIT);
+    tti_agreement_free(d.a);
+    sit_down(&d, 2, 3);
+    tti_agreement_refused(d.a, TUTTI_E_MISMATCH, true, "lists differ");
+    assert_int_equal(tti_agreement_failure(d.a, &words), TUTTI_E_MISMATCH);
+    assert_true(tti_agreement_parted(d.a));
+    tti_agreement_free(d.a);
+}
+
+/* Who follows has no connection to most of the others: who leads tells it who is gone, and a later one that knows less takes nothing
+ * back. */
+static void who_leads_says_who_is_gone(void **state)
+{
+    bool without[] = { true, true, false, true }, lost[] = { false, false, true, false }, none[] = { false, false, false, false };
+    desk d;
+
+    (void)state;
+    sit_down(&d, 3, 4);
+    tti_agreement_present(d.a, 0);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1), .list = lost });
+    assert_false(tti_agreement_is_gone(d.a, 2));
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 1), .origin = ballot_of(0, 1), .value = without,
+                                    .list = lost });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    assert_true(tti_agreement_is_gone(d.a, 2) && !tti_agreement_is_gone(d.a, 1));
+    tti_agreement_built(d.a, TUTTI_E_NETWORK, "it broke");
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 2) });
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 2), .origin = ballot_of(0, 2), .value = without,
+                                    .list = none });
+    assert_true(tti_agreement_is_gone(d.a, 2));
+    tti_agreement_free(d.a);
+    sit_down(&d, 0, 4); /* and who leads says it */
+    tti_agreement_present(d.a, 1);
+    tti_agreement_present(d.a, 3);
+    d.awaited = TTI_AGREE_PREPARE;
+    tti_agreement_gone(d.a, 2);
+    assert_int_equal(d.n_sent, 2);
+    d.awaited = TTI_AGREE_PROPOSE;
+    say(&d, 1, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot });
+    say(&d, 3, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot });
+    assert_int_equal(d.n_sent, 4);
+    assert_memory_equal(d.list, lost, sizeof lost);
+    assert_memory_equal(d.value, without, sizeof without);
     tti_agreement_free(d.a);
 }
 
@@ -1101,6 +1424,91 @@ static void a_leader_forgets_what_it_tears_down(void **state)
     tti_agreement_free(d.a);
 }
 
+/* Rank 1 of 3 in its call of that number, where those up to over have failed of lists; without rank 2. */
+static void sit_down_with_a_list(desk *d, const bool *excluded, uint64_t number, uint64_t over)
+{
+    const tti_agreement_config config = { .n = 3, .rank = 1, .excluded = excluded, .what = "test", .now_ns = TTI_SECOND,
+                                          .number = number, .over = over, .deadline_ns = LIMIT_S * TTI_SECOND,
+                                          .patience_ns = 3 * TTI_SECOND, .ctx = d, .open = open_nowhere, .send = note_letter };
+
+    memset(d, 0, sizeof *d);
+    d->n = 3;
+    assert_int_equal(tti_agreement_create(&config, &d->a), TUTTI_OK);
+}
+
+/* As one that has that list. */
+static void say_with(desk *d, int from, const bool *list, tti_agree_message m)
+{
+    const bool *own = d->a->config.excluded;
+    uint8_t     bytes[2048];
+
+    d->a->config.excluded = list;
+    tti_agree_encode(d->a, &m, bytes);
+    d->a->config.excluded = own;
+    tti_agreement_heard(d->a, from, bytes, tti_agreement_message_bytes(d->n));
+}
+
+/* Who was told, and calls it once more at once, meets one that is in the call before still, with its list of then: that one is told, in
+ * the number of that call, and what it says counts for nothing until it has called again. */
+static void who_is_in_the_call_before_is_told_alone(void **state)
+{
+    const bool   mine[] = { false, false, true }, other[] = { false, false, false };
+    const char  *words;
+    desk         d;
+
+    (void)state;
+    sit_down_with_a_list(&d, mine, 2, 1);
+    d.awaited = TTI_AGREE_REFUSE;
+    tti_agreement_present(d.a, 0);
+    say_with(&d, 0, other, (tti_agree_message){ .type = TTI_AGREE_JOIN, .accepted = 1 });
+    assert_int_equal(d.n_sent, 1);
+    assert_int_equal(d.sent.status, TUTTI_E_MISMATCH);
+    assert_true(d.sent.accepted == 1);
+    say_with(&d, 0, other, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
+    say_with(&d, 0, other, (tti_agree_message){ .type = TTI_AGREE_REFUSE, .ballot = TTI_AGREE_NO_BALLOT, .status = TUTTI_E_MISMATCH,
+                                                .accepted = 1 });
+    tti_agreement_tick(d.a, TTI_SECOND + 900 * TTI_MS);
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_WAIT);
+    tti_agreement_absent(d.a, 0);
+    d.awaited = TTI_AGREE_PROMISE;
+    d.n_sent = 0;
+    tti_agreement_present(d.a, 0);
+    say_with(&d, 0, mine, (tti_agree_message){ .type = TTI_AGREE_JOIN, .accepted = 2, .origin = 1 });
+    say_with(&d, 0, mine, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
+    assert_int_equal(d.n_sent, 1);
+    tti_agreement_free(d.a);
+    sit_down_with_a_list(&d, mine, 2, 0); /* it has failed of something else: nobody was told of lists */
+    tti_agreement_present(d.a, 0);
+    say_with(&d, 0, other, (tti_agree_message){ .type = TTI_AGREE_JOIN, .accepted = 1 });
+    assert_int_equal(tti_agreement_failure(d.a, &words), TUTTI_E_MISMATCH);
+    tti_agreement_free(d.a);
+}
+
+/* The number of the call that is over comes with a refusal, and of one that goes on with its JOIN. */
+static void numbers_are_met(void **state)
+{
+    const bool mine[] = { false, false, true }, other[] = { false, false, false };
+    desk       d;
+
+    (void)state;
+    sit_down_with_a_list(&d, mine, 1, 0);
+    say_with(&d, 0, mine, (tti_agree_message){ .type = TTI_AGREE_REFUSE, .ballot = TTI_AGREE_NO_BALLOT, .status = TUTTI_E_MISMATCH,
+                                               .accepted = 4 });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_FAILED);
+    assert_true(tti_agreement_number(d.a) == 4);
+    tti_agreement_free(d.a);
+    sit_down_with_a_list(&d, mine, 1, 0);
+    tti_agreement_present(d.a, 0);
+    say_with(&d, 0, other, (tti_agree_message){ .type = TTI_AGREE_JOIN, .accepted = 4, .origin = 3 });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_FAILED);
+    assert_true(tti_agreement_number(d.a) == 3); /* the other one stays in its own, which this one's next is */
+    tti_agreement_free(d.a);
+    sit_down_with_a_list(&d, mine, 1, 0);
+    say_with(&d, 0, mine, (tti_agree_message){ .type = TTI_AGREE_JOIN, .accepted = 4, .origin = 3 });
+    assert_true(tti_agreement_number(d.a) == 4);
+    tti_agreement_free(d.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1117,16 +1525,21 @@ int main(void)
         cmocka_unit_test(a_partition_lets_one_side_go_on),
         cmocka_unit_test(a_partition_at_any_time),
         cmocka_unit_test(a_minority_may_if_it_is_told), cmocka_unit_test(a_minority_is_advised_of_the_dead_only),
+        cmocka_unit_test(who_has_left_is_not_to_be_excluded),
         cmocka_unit_test(a_refusal_ends_it), cmocka_unit_test(a_late_refusal_changes_nothing),
         cmocka_unit_test(a_refusal_that_was_taken_back_changes_nothing),
-        cmocka_unit_test(a_list_needs_all_that_it_leaves),
+        cmocka_unit_test(a_word_behind_a_promise_changes_nothing),
+        cmocka_unit_test(a_list_needs_all_that_it_leaves), cmocka_unit_test(lists_that_differ_are_told_to_all),
+        cmocka_unit_test(only_who_does_not_come_is_named), cmocka_unit_test(who_is_told_calls_again),
         cmocka_unit_test(a_death_beside_a_list_ends_the_call_of_all),
         cmocka_unit_test(noise_is_ignored),
         cmocka_unit_test(who_was_replaced_proposes_in_vain),
+        cmocka_unit_test(who_leads_says_who_is_gone),
         cmocka_unit_test(what_may_be_decided_is_kept),
         cmocka_unit_test(what_cannot_be_decided_is_not),
         cmocka_unit_test(what_was_torn_down_is_forgotten),
         cmocka_unit_test(a_leader_forgets_what_it_tears_down),
+        cmocka_unit_test(who_is_in_the_call_before_is_told_alone), cmocka_unit_test(numbers_are_met),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

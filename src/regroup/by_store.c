@@ -13,7 +13,9 @@
  *         takes a place looks for its mark before it does anything else there. One of the two is seen: either the place is free,
  *         and its member will find the mark, and come no further, so that nobody has the group; or the word counts for nothing.
  *         Who finds its mark tells all: whoever has left it may be waiting.
- * Fails   Whoever has another list does not come: the others run out of time, and name him. */
+ * Lists   Whoever has another list goes elsewhere. So each says which it has, and who waits looks at those of the members that it needs:
+ *         of two that differ the later one sees it, and so does the other when it looks again. It is taken like a refusal.
+ * Fails   Two that exclude each other do not see that: the caller answers for a list. */
 #include "regroup/gathering.h"
 #include "regroup/refused.h"
 #include "regroup/successor.h"
@@ -24,9 +26,9 @@
 #include "rendezvous/generation.h"
 #include <tutti/private.h>
 
-#define MARK_KEY "refused/%d" /* in a number; the rank in old */
+#define MARK_KEY "refused/%d" /* in a number; the rank in old. "<status> <words>" */
 
-enum { NAMED_MAX = 8 /* ranks that a time-out names */, KEY_MAX = 32 };
+enum { NAMED_MAX = 8 /* ranks that a time-out names */, KEY_MAX = 32, MARK_MAX = TTI_GROUP_WORDS_MAX + 16 };
 
 /* Where the survivors meet. */
 static tutti_status open_place(const tti_successor_plan *plan, tutti_store **store_out)
@@ -78,28 +80,29 @@ typedef struct attempt {
 } attempt;
 
 /* Nobody can be in this attempt's group, as words say: all that wait in it end. rank: of old, whom they wait for. */
-static void call_off(const tti_successor_plan *plan, int rank, const char *words)
+static void call_off(const tti_successor_plan *plan, int rank, tutti_status st, const char *words)
 {
     tti_port *port = plan->old->runner->port;
 
-    (void)tti_fail(TUTTI_E_REMOTE, "%s", words);
-    tti_world_tell_why(port, plan->store, TUTTI_E_REMOTE);
+    (void)tti_fail(st, "%s", words);
+    tti_world_tell_why(port, plan->store, st);
     if (plan->old->world != plan->old)
-        tti_group_tell_of(port, plan->store, plan->old->ranks[rank], TUTTI_E_REMOTE);
+        tti_group_tell_of(port, plan->store, plan->old->ranks[rank], st);
 }
 
 /* Whether it does not come to this attempt, whatever it does from now on. */
-static bool stays_away(void *context, int rank, const char *words)
+static bool stays_away(void *context, int rank, tutti_status st, const char *words)
 {
     const attempt *a = context;
     tti_port      *port = a->plan->old->runner->port;
-    char           key[KEY_MAX];
+    char           key[KEY_MAX], mark[MARK_MAX];
 
     snprintf(key, sizeof key, MARK_KEY, rank);
-    if (tti_store_set_until(a->plan->store, key, words, strlen(words), tti_port_now(port) + TTI_SECOND) != TUTTI_OK ||
+    snprintf(mark, sizeof mark, "%d %s", (int)st, words);
+    if (tti_store_set_until(a->plan->store, key, mark, strlen(mark), tti_port_now(port) + TTI_SECOND) != TUTTI_OK ||
         !tti_generation_is_free(port, a->join, a->number, tti_rank_find(a->plan->ranks, a->plan->n, rank)))
         return false;
-    call_off(a->plan, rank, words);
+    call_off(a->plan, rank, st, words);
     return true;
 }
 
@@ -108,10 +111,11 @@ static tutti_status look_for_mark(const tti_successor_plan *plan)
 {
     char         own[KEY_MAX];
     const char  *key = own;
-    char         words[TTI_GROUP_WORDS_MAX];
+    char         mark[MARK_MAX];
+    const char  *words;
     tutti_bytes  text = { 0 };
     bool         there = false;
-    tutti_status st;
+    tutti_status st, why;
 
     snprintf(own, sizeof own, MARK_KEY, plan->old->rank);
     st = tti_store_check_until(plan->store, &key, 1, plan->deadline_ns, &there);
@@ -119,10 +123,12 @@ static tutti_status look_for_mark(const tti_successor_plan *plan)
         st = tti_store_get_until(plan->store, key, plan->deadline_ns, &text);
     if (st != TUTTI_OK || !there)
         return st;
-    snprintf(words, sizeof words, "%.*s", (int)text.size, (const char *)text.data);
+    snprintf(mark, sizeof mark, "%.*s", (int)text.size, (const char *)text.data);
     tutti_bytes_free(&text);
-    call_off(plan, plan->old->rank, words);
-    return tti_fail(TUTTI_E_REMOTE, "%s", words);
+    why = strtol(mark, NULL, 10) == TUTTI_E_MISMATCH ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
+    words = strchr(mark, ' ') != NULL ? strchr(mark, ' ') + 1 : mark;
+    call_off(plan, plan->old->rank, why, words);
+    return tti_fail(why, "%s", words);
 }
 
 /* ---- the meeting ---- */
@@ -130,7 +136,7 @@ static tutti_status look_for_mark(const tti_successor_plan *plan)
 /* Take this rank's place in a number that nobody has used. */
 static tutti_status take_place(const tti_successor_plan *plan, const bool *excluded, tti_join *join, int64_t *number_out)
 {
-    tti_refused *refused = tti_refused_begin(plan->old, excluded, plan->deadline_ns, NULL, NULL);
+    tti_refused *refused = tti_refused_begin(plan->old, excluded, true, plan->deadline_ns, NULL, NULL);
     tutti_status st;
 
     join->stop = tti_refused_flag(refused);
@@ -148,7 +154,7 @@ static tutti_status make(const tti_successor_plan *plan, const bool *excluded, c
 
     if (st != TUTTI_OK)
         return st;
-    refused = tti_refused_begin(plan->old, excluded, plan->deadline_ns, stays_away, &here);
+    refused = tti_refused_begin(plan->old, excluded, true, plan->deadline_ns, stays_away, &here);
     return tti_refused_conclude(refused, tti_successor_make(plan, group_out));
 }
 
@@ -198,6 +204,19 @@ static int *list_left(const tutti_group *old, const bool *excluded, tti_successo
     return ranks;
 }
 
+/* It has failed: the list that it passed is nobody's any more. Who comes later may need nobody else of those whose lists differ. The word
+ * comes first, so that at any time one of the two is there. */
+static tutti_status part(tutti_group *old, tutti_status st, int64_t deadline_ns)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    if (st == TUTTI_E_MISMATCH)
+        tti_refused_tell(old, st, true, deadline_ns); /* all have lists here, and heed it whatever it is of */
+    tti_refused_pass_no_more(old, deadline_ns);
+    return tti_fail(st, "%s", words);
+}
+
 tutti_status tti_survivors_by_store(tutti_group *old, const bool *excluded, const tutti_group_options *opts,
                                     tutti_group **group_out, int **former_out)
 {
@@ -213,11 +232,14 @@ tutti_status tti_survivors_by_store(tutti_group *old, const bool *excluded, cons
     plan.deadline_ns = tti_deadline(old->runner->port, plan.timeout_ms, -1);
     st = open_place(&plan, &place);
     if (st == TUTTI_OK)
+        st = tti_refused_pass(old, excluded, plan.deadline_ns);
+    if (st == TUTTI_OK)
         st = meet(&plan, excluded, place, group_out);
     tutti_store_close(place);
-    if (st == TUTTI_OK)
-        *former_out = ranks;
-    else
+    if (st != TUTTI_OK) {
         free(ranks);
-    return st;
+        return part(old, st, plan.deadline_ns);
+    }
+    *former_out = ranks;
+    return TUTTI_OK;
 }

@@ -15,13 +15,14 @@
  *         The least of the members' times is that of all: rank 0 waits for a part of it, and who waits for rank 0 has all of it and
  *         TELL_SLACK_MS more, also who had less of its own.
  *         Nothing is waited for that will not come: while rank 0 waits, it looks every LOOK_NS whether a member, or a newcomer
- *         that has a place, has ended; then its words are left for those that have a place already. Members hear of
- *         it from rank 0, or from the old world, where the broadcast fails.
+ *         that has a place, has ended, or a replacement before it asked or was let in (unasked.h); then its words are left for
+ *         those that have a place already. Members hear of it from rank 0, or from the old world, where the broadcast fails.
  * Fails   Who does not come is named by the world's own words.
  *         What another member calls instead of this is told as of any collective, which says "grow_group" of it; members that
  *         were given different names or numbers hear of rank 0's, and of those of the lowest rank that has others, and go on.
  *         A caller that is a callback of the world cannot talk in it, and so tells nobody that it refuses. */
 #include "regroup/admission.h"
+#include "regroup/unasked.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +34,10 @@
 #include <tutti/regroup.h>
 #include "base/fnv.h"
 #include "group/collective.h"
+#include "group/recorded.h"
+#include "regroup/deed.h"
+#include "backend/native/native.h"
+#include "transport/mesh.h"
 
 enum { KEY_MAX = TTI_ADMISSION_KEY_MAX };
 
@@ -59,6 +64,7 @@ typedef struct list {
     int64_t *numbers; /* [n] */
     int      n;
     int64_t  first, last; /* the numbers behind first that were looked at, up to last */
+    int64_t  least_ms;    /* what all members have for the call, of which rank 0 waits for a part; TUTTI_INFINITE */
 } list;
 
 /* Whether the launcher says that number t, a replacement, has ended. */
@@ -183,15 +189,29 @@ static tutti_status bear(const tti_admission *to, int64_t t, silence *s, int64_t
     return st;
 }
 
-/* Wait for number t to ask. TUTTI_OK with *gone_out: it does not, and words_out says why. */
-static tutti_status await_asking(const tutti_group *group, tti_admission *to, int64_t t, int64_t patience_ns, int64_t deadline_ns,
+/* Of the newcomers that are to come nobody more will, as a launcher has said.
+ * Errors: TUTTI_E_PEER: always */
+static tutti_status fail_unasked(const tti_unasked *found)
+{
+    char words[TTI_ENDING_TEXT_MAX];
+
+    return tti_fail(TUTTI_E_PEER, "grow_group: %s %s, as its launcher reports, which starts no other one\n"
+                                  "  next: see what it wrote; call this again if somebody else starts newcomers",
+                    tti_ending_words(&found->ending, words),
+                    found->asked ? "after it had asked to come in, and before it was let in" : "before it asked to come in");
+}
+
+/* Wait for the number behind l->last to ask. TUTTI_OK with *gone_out: it does not, and words_out says why. */
+static tutti_status await_asking(tutti_group *group, tti_admission *to, const list *l, int64_t patience_ns, int64_t deadline_ns,
                                  bool *gone_out, char words_out[TTI_ENDING_TEXT_MAX])
 {
-    silence      s = { .patience_ns = patience_ns, .since_ns = TTI_FOREVER };
-    char         key[KEY_MAX];
-    bool         passed = false;
-    int64_t      look_ns;
-    tutti_status st;
+    const int64_t t = l->last + 1;
+    silence       s = { .patience_ns = patience_ns, .since_ns = TTI_FOREVER };
+    char          key[KEY_MAX];
+    bool          passed = false;
+    int64_t       look_ns;
+    tti_unasked   found;
+    tutti_status  st;
 
     snprintf(key, sizeof key, "ask/%" PRId64, t);
     do {
@@ -199,6 +219,8 @@ static tutti_status await_asking(const tutti_group *group, tti_admission *to, in
         st = await_number(group, to, key, t, look_ns < deadline_ns ? look_ns : deadline_ns, gone_out, words_out);
         if (st != TUTTI_E_TIMEOUT || tti_port_now(to->port) >= deadline_ns)
             break;
+        if (patience_ns > 0 && tti_unasked_find(group, to, l->first, t, deadline_ns, &found))
+            return fail_unasked(&found);
         st = bear(to, t, &s, deadline_ns, &passed);
     } while (st == TUTTI_OK && !passed);
     if (st == TUTTI_OK && !*gone_out && !passed)
@@ -210,12 +232,35 @@ static tutti_status await_asking(const tutti_group *group, tti_admission *to, in
     return st;
 }
 
+/* What rank 0 waits for newcomers of the time that all have: the rest is for the new world, and for telling the others, who wait for
+ * rank 0 in a broadcast: it must be back before they lose patience. */
+static int64_t part_for_newcomers(int64_t least_ms)
+{
+    return least_ms / 4 * 3;
+}
+
+/* Where newcomers have to look for the store: it may be another one than at first, as a shrink makes a new one for a dead one. Empty: it
+ * has no address. */
+static void describe_store(tutti_store *store, char *out, size_t bytes)
+{
+    const tutti_store *keeper = tutti_store_underlying_non_prefix(store);
+    const char        *host = tutti_tcp_store_host(keeper);
+
+    out[0] = '\0';
+    if (host != NULL)
+        snprintf(out, bytes, ", which rank 0 reaches at %.255s port %d,", host, tutti_tcp_store_port(keeper));
+}
+
 static tutti_status too_few(const tti_admission *to, const list *l, int wanted, int64_t deadline_ns)
 {
     const int64_t n_gone = l->last - l->first - l->n;
     int64_t       taken = 0, asked = l->n;
-    char          gone[64] = "", silent[64] = "";
+    char          within[96] = "", gone[64] = "", silent[64] = "", where[320];
 
+    if (l->least_ms != TUTTI_INFINITE)
+        snprintf(within, sizeof within, " within %" PRId64 " of the %" PRId64 " ms that all members had",
+                 part_for_newcomers(l->least_ms), l->least_ms);
+    describe_store(to->join.store, where, sizeof where);
     (void)tti_store_add_until(to->folder, "asked", 0, deadline_ns + TTI_SECOND, &taken);
     if (n_gone > 0)
         snprintf(gone, sizeof gone, ", and %" PRId64 " more that have are gone", n_gone);
@@ -223,9 +268,9 @@ static tutti_status too_few(const tti_admission *to, const list *l, int wanted, 
         asked += taken - l->last - 1;
         snprintf(silent, sizeof silent, "; one has taken its turn, and says nothing");
     }
-    return tti_fail(TUTTI_E_TIMEOUT, "grow_group: %" PRId64 " of %d newcomers have asked to come in%s%s\n"
-                                     "  next: check that they call tutti_join_group() with this store and name",
-                    asked, wanted, gone, silent);
+    return tti_fail(TUTTI_E_TIMEOUT, "grow_group: %" PRId64 " of %d newcomers have asked to come in%s%s%s\n"
+                                     "  next: check that they call tutti_join_group() with this store%s and this name",
+                    asked, wanted, within, gone, silent, where);
 }
 
 /* How long a number may be silent where n are to come. */
@@ -239,7 +284,7 @@ static int64_t patience_of(const tti_admission *to, int n, int64_t deadline_ns)
 }
 
 /* Choose n numbers behind first; all that have asked, if n is 0. */
-static tutti_status choose(const tutti_group *group, tti_admission *to, int n, int64_t deadline_ns, list *l)
+static tutti_status choose(tutti_group *group, tti_admission *to, int n, int64_t deadline_ns, list *l)
 {
     const int64_t patience_ns = patience_of(to, n, deadline_ns);
     const bool    all = n == 0;
@@ -257,7 +302,7 @@ static tutti_status choose(const tutti_group *group, tti_admission *to, int n, i
     while (st == TUTTI_OK && l->n < n && !(all && l->last == asked)) {
         gone = is_gone(group, to, l->last + 1, words); /* it may have asked, and ended since */
         if (!gone)
-            st = await_asking(group, to, l->last + 1, patience_ns, deadline_ns, &gone, words);
+            st = await_asking(group, to, l, patience_ns, deadline_ns, &gone, words);
         if (st == TUTTI_E_TIMEOUT && all)
             return TUTTI_OK; /* the last one is about to ask, or will never: a later call sees it */
         if (st != TUTTI_OK)
@@ -344,11 +389,17 @@ static tutti_status let_in(tutti_group *group, tti_admission *to, const list *l,
     return st == TUTTI_OK ? await_all(group, to, l, deadline_ns) : st;
 }
 
-/* Who comes in, and where; size 0: nobody. */
-static tutti_status admit(tutti_group *group, tti_admission *to, int n, int64_t deadline_ns)
+static int64_t waits_until(const tti_admission *to, int64_t least_ms)
 {
-    list         l = { .n = 0 };
-    tutti_status st = tti_store_add_until(to->folder, "admitted", 0, deadline_ns, &l.first);
+    return least_ms == TUTTI_INFINITE ? TTI_FOREVER : tti_port_now(to->port) + part_for_newcomers(least_ms) * TTI_MS;
+}
+
+/* Who comes in, and where; size 0: nobody. */
+static tutti_status admit(tutti_group *group, tti_admission *to, int n, int64_t least_ms)
+{
+    const int64_t deadline_ns = waits_until(to, least_ms);
+    list          l = { .least_ms = least_ms };
+    tutti_status  st = tti_store_add_until(to->folder, "admitted", 0, deadline_ns, &l.first);
 
     if (st == TUTTI_OK)
         st = choose(group, to, n, deadline_ns, &l);
@@ -392,21 +443,33 @@ static bool is_same(const request *a, const request *b)
     return a->n_new == b->n_new && strcmp(a->name, b->name) == 0;
 }
 
-/* The most that any member says of each of n things, within lent_ms. Who calls something else hears of grow_group. */
-static tutti_status find_most(tutti_group *group, int64_t lent_ms, const request *mine, int64_t *said, int n)
+/* One step of this call, within lent_ms. Who calls something else hears of grow_group, and so does who reads of its failure. */
+static tutti_status take_step(tutti_group *group, int64_t lent_ms, const request *mine, tutti_call *step)
 {
-    const int64_t  before_ms = borrow_time(group, lent_ms);
-    const tutti_op op = { .kind = TUTTI_OP_MAX, .factor = (double)mine->n_new };
-    tti_turns      turns;
-    tutti_status   st = tti_turns_take(group, 1, &turns);
+    const int64_t before_ms = borrow_time(group, lent_ms);
+    tti_turns     turns;
+    tutti_status  st = tti_turns_take(group, 1, &turns);
 
     if (st == TUTTI_OK) {
         turns.whole = TUTTI_WHOLE_GROW;
-        st = tti_all_reduce_span("grow_group", group, TUTTI_SPAN(said, n), op, tti_in_turns(&turns));
+        step->op.factor = (double)mine->n_new;
+        st = tti_turns_run(&turns, step);
         tti_turns_give(&turns, "grow_group", TUTTI_OK); /* if it has failed, the group has */
     }
     give_time_back(group, lent_ms, before_ms);
     return st;
+}
+
+static const tutti_device here = { .type = TUTTI_CPU };
+
+/* The most that any member says of each of n things. */
+static tutti_status find_most(tutti_group *group, int64_t lent_ms, const request *mine, int64_t *said, int n)
+{
+    tutti_call step = tti_call_of(TUTTI_CALL_ALL_REDUCE, TUTTI_I64, n, here);
+
+    step.op.kind = TUTTI_OP_MAX;
+    step.in = step.out = said;
+    return take_step(group, lent_ms, mine, &step);
 }
 
 /* What all find out together at first: who comes first waits for all others there. */
@@ -453,14 +516,16 @@ static int64_t time_to_tell(int64_t least_ms)
 }
 
 /* What rank from has in bytes all have then. */
-static tutti_status tell_all(tutti_group *group, int64_t least_ms, int from, void *data, size_t bytes)
+static tutti_status tell_all(tutti_group *group, int64_t least_ms, const request *mine, int from, void *data, size_t bytes)
 {
-    const int64_t lent_ms = time_to_tell(least_ms);
-    const int64_t before_ms = borrow_time(group, lent_ms);
-    tutti_status  st = tutti_broadcast_in_group(TUTTI_SPAN((uint8_t *)data, bytes), from, group);
+    tutti_call step = tti_call_of(TUTTI_CALL_BROADCAST, TUTTI_U8, (int64_t)bytes, here);
 
-    give_time_back(group, lent_ms, before_ms);
-    return st;
+    step.root = from;
+    if (from == group->rank)
+        step.in = data;
+    else
+        step.out = data;
+    return take_step(group, time_to_tell(least_ms), mine, &step);
 }
 
 static void describe(const request *r, char *out, size_t bytes)
@@ -478,7 +543,7 @@ static tutti_status fail_differing(tutti_group *group, int64_t least_ms, const r
     request      of_first = *mine, of_other = *mine;
     char         first[128], other[128];
     int64_t      highest = 0;
-    tutti_status st = tell_all(group, least_ms, 0, &of_first, sizeof of_first);
+    tutti_status st = tell_all(group, least_ms, mine, 0, &of_first, sizeof of_first);
 
     of_first.name[sizeof of_first.name - 1] = '\0';
     if (st == TUTTI_OK && !is_same(&of_first, mine))
@@ -486,7 +551,7 @@ static tutti_status fail_differing(tutti_group *group, int64_t least_ms, const r
     if (st == TUTTI_OK)
         st = find_most(group, time_to_tell(least_ms), mine, &highest, 1);
     if (st == TUTTI_OK)
-        st = tell_all(group, least_ms, group->size - (int)highest, &of_other, sizeof of_other);
+        st = tell_all(group, least_ms, mine, group->size - (int)highest, &of_other, sizeof of_other);
     if (st != TUTTI_OK)
         return st;
     of_other.name[sizeof of_other.name - 1] = '\0';
@@ -498,25 +563,23 @@ static tutti_status fail_differing(tutti_group *group, int64_t least_ms, const r
                     strcmp(of_first.name, of_other.name) != 0 ? "the names" : "the numbers of newcomers");
 }
 
-/* The others wait for rank 0 in a broadcast: it must be back before they lose patience. */
-static int64_t waits_until(const tti_admission *to, int64_t least_ms)
-{
-    return least_ms == TUTTI_INFINITE ? TTI_FOREVER : tti_port_now(to->port) + least_ms * TTI_MS / 4 * 3;
-}
-
 static bool is_wrong(tutti_status st)
 {
     return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED;
 }
 
-/* What rank from has failed with, as the others say it. */
+/* What rank from has failed with, as the others say it: which call it was in is said once. */
 static tutti_status fail_as_told(const verdict *v, int from, bool refused)
 {
+    static const char  call[] = "grow_group: ";
     const tutti_status st = (tutti_status)v->status;
+    const char        *words = v->words;
 
+    if (strncmp(words, call, strlen(call)) == 0)
+        words += strlen(call);
     if (!refused)
-        return tti_fail(st, "grow_group: rank 0 could not let anybody in: %s", v->words);
-    return tti_fail(is_wrong(st) ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE, "grow_group: rank %d cannot take part: %s", from, v->words);
+        return tti_fail(st, "%srank 0 could not let anybody in: %s", call, words);
+    return tti_fail(is_wrong(st) ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE, "%srank %d cannot take part: %s", call, from, words);
 }
 
 /* own: what this member has come to so far, with its words. Some member says what follows: the one that refuses, or rank 0. */
@@ -539,7 +602,7 @@ static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status ow
         return own != TUTTI_OK ? tti_fail(own, "%s", words) : st;
     from = found.refuser >= 0 ? found.refuser : 0;
     if (found.refuser < 0 && group->rank == 0) {
-        own = admit(group, to, (int)mine->n_new, waits_until(to, least_ms));
+        own = admit(group, to, (int)mine->n_new, least_ms);
         if (own != TUTTI_OK)
             snprintf(words, sizeof words, "%s", tutti_last_error());
     }
@@ -547,7 +610,7 @@ static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status ow
         v = (verdict){ .status = (int64_t)own, .attempt = to->attempt, .size = to->size };
         snprintf(v.words, sizeof v.words, "%.*s", (int)sizeof v.words - 1, words);
     }
-    st = tell_all(group, least_ms, from, &v, sizeof v);
+    st = tell_all(group, least_ms, mine, from, &v, sizeof v);
     v.words[sizeof v.words - 1] = '\0';
     if (own != TUTTI_OK)
         return tti_fail(own, "%s", words);
@@ -589,6 +652,47 @@ static void call_off(tti_admission *to, tutti_status st)
         tti_world_tell_why(to->port, to->part, st);
 }
 
+enum { NAMED_MAX = 3, UNWELL_TEXT_MAX = NAMED_MAX * (TTI_HEALTH_TEXT_MAX + 160) };
+
+/* "\n  rank 1 (host 'n1', pid 4712) has been stopped by a signal for 3.2 s": a line for each member of the old world that is there,
+ * and not well; NAMED_MAX at the most. How many. */
+static int list_unwell(const tutti_group *old, char out[UNWELL_TEXT_MAX])
+{
+    tti_mesh         *mesh = tti_native_mesh(old->backend);
+    const tti_health *health = mesh != NULL ? tti_mesh_health(mesh) : NULL;
+    char              how[TTI_HEALTH_TEXT_MAX];
+    size_t            used = 0;
+    int               r, n = 0;
+
+    out[0] = '\0';
+    for (r = 0; health != NULL && r < old->size && n < NAMED_MAX; r++) {
+        const tti_life life = r != old->rank ? tti_health_now(health, r).life : TTI_LIFE_WELL;
+
+        if (life == TTI_LIFE_WELL || life >= TTI_LIFE_DEAD)
+            continue;
+        used += (size_t)snprintf(out + used, UNWELL_TEXT_MAX - used, "\n  rank %d (%s) %s", r, tti_mesh_whereabouts(mesh, r),
+                                 tti_health_describe(health, r, how));
+        n++;
+    }
+    return n;
+}
+
+/* If time is up: the ranks of the new world may not know each other yet; those of the old one do. */
+static tutti_status found(const tutti_group *old, tti_admission *to, const tti_backing *backing, tutti_group **group_out)
+{
+    static const char  next[] = "\n  next: ";
+    const tutti_status st = tti_admission_found(to, backing, group_out);
+    char               words[TTI_GROUP_WORDS_MAX], unwell[UNWELL_TEXT_MAX];
+    const char        *end;
+
+    if (st != TUTTI_E_TIMEOUT || strstr(tutti_last_error(), "kill -CONT") != NULL || list_unwell(old, unwell) == 0)
+        return st;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    end = strstr(words, next);
+    return tti_fail(st, "%.*s%s%ssee whether it is stopped, which kill -CONT ends; then call this again on all members",
+                    end != NULL ? (int)(end - words) : (int)strlen(words), words, unwell, next);
+}
+
 static tutti_status grow(tutti_group *old, const char *name, int n_new, const tutti_group_options *opts, tutti_status st,
                          tutti_group **group_out)
 {
@@ -616,14 +720,29 @@ static tutti_status grow(tutti_group *old, const char *name, int n_new, const tu
     if (st != TUTTI_OK)
         call_off(&to, st);
     else if (to.size > 0)
-        st = tti_admission_found(&to, &backing, &group);
+        st = found(old, &to, &backing, &group);
     tti_admission_close(&to, st);
     if (st != TUTTI_OK)
         return st;
-    if (group != NULL)
+    if (group != NULL) {
+        tti_unasked_settle(old);
         replace(old, group, opts);
+    }
     *group_out = group != NULL ? group : old;
     return TUTTI_OK;
+}
+
+/* The same, as the flight recorder has it: old may be gone when it ends. The steps have records of their own within this one. */
+static tutti_status grow_recorded(tutti_group *old, const char *name, int n_new, const tutti_group_options *opts, tutti_status st,
+                                  tutti_group **group_out)
+{
+    const uint64_t record = tti_recorded_regrouping(old, TUTTI_RECORD_GROW_GROUP, -1, n_new > 0 ? n_new : 0);
+
+    tti_regroup_begins(old, TTI_DEED_GROW_GROUP);
+    st = tti_recorded_regrouping_end(record, grow(old, name, n_new, opts, st, group_out));
+    if (st != TUTTI_OK || *group_out == old)
+        tti_regroup_ends(old);
+    return st;
 }
 
 /* What no member of the world can be told of: who calls is told. */
@@ -671,7 +790,7 @@ tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new, c
         if (read != TUTTI_OK)
             known = (tutti_group_options)TUTTI_GROUP_OPTIONS;
         if (st == TUTTI_OK)
-            st = grow(old, name, n_new, &known, read, group_out); /* also where they cannot be taken: others are told */
+            st = grow_recorded(old, name, n_new, &known, read, group_out); /* also where they cannot be taken: others are told */
     }
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;

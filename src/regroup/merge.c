@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "group/recorded.h"
+#include "regroup/deed.h"
 #include "store/store.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
@@ -75,6 +77,19 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
     return st;
 }
 
+/* The same, as the flight recorder has it. */
+static tutti_status meet_recorded(tutti_group *group, tutti_store *store, int size, const tutti_group_options *opts,
+                                  tutti_group **group_out)
+{
+    const uint64_t record = tti_recorded_regrouping(group, TUTTI_RECORD_MERGE_GROUP, -1, size);
+    tutti_status   st;
+
+    tti_regroup_begins(group, TTI_DEED_MERGE_GROUP);
+    st = meet(group, store, size, opts, group_out);
+    tti_regroup_ends(group);
+    return tti_recorded_regrouping_end(record, st);
+}
+
 static tutti_status merge(tutti_group *group, tutti_store *store, int size,
                           const tutti_group_options *opts, tutti_group **group_out)
 {
@@ -96,7 +111,7 @@ static tutti_status merge(tutti_group *group, tutti_store *store, int size,
     if (st == TUTTI_OK && known.desc != NULL && (desc = strdup(known.desc)) == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
     if (st == TUTTI_OK)
-        st = meet(g, store, size, &known, group_out);
+        st = meet_recorded(g, store, size, &known, group_out);
     if (st == TUTTI_OK)
         (*group_out)->desc = desc;
     else

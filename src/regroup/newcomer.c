@@ -4,89 +4,77 @@
  *
  * How     It asks, waits for a place, says that it is here, and founds the new world with the others (admission.h, grow.c).
  *         Who was passed over while it took its turn takes another one.
- * Fails   A replacement that waits for a place looks at its launcher's bulletin: when all ranks have ended, and all replacements
- *         that were let in, nobody is left to let it in. */
+ * Moved   The store that it was given may have been given up by the members, as its host was stopped: it says where they are now
+ *         (store/store_moved.c). Who comes looks there first, and every LOOK_NS while it waits, and asks anew where it is sent.
+ * Fails   Whoever a launcher has started looks at its bulletin while it waits: when nobody lives any more but those that ask, as this one
+ *         does, nobody is left to let it in (living.c). */
 #include "regroup/admission.h"
+#include "regroup/living.h"
+#include "regroup/unasked.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/env.h"
 #include "rendezvous/url.h"
+#include "store/store_moved.h"
 #include "watch/bulletin.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
 
+#define LOOK_NS (500 * TTI_MS)
+
 enum { KEY_MAX = TTI_ADMISSION_KEY_MAX, PLACE_FIELDS = 4 };
 
-/* Which process this is, for its launcher; never empty: an empty one could be written over. */
-static void name_own_place(char *out, size_t bytes)
+/* Nobody is left who could let this process in. */
+static tutti_status fail_alone(const tti_bulletin *bulletin)
 {
-    int64_t node = 0, local = 0;
+    char       words[TTI_ENDING_TEXT_MAX] = "?";
+    tti_ending last;
 
-    snprintf(out, bytes, "newcomer");
-    if (tti_env("TUTTI_REPLACEMENT") != NULL && tti_env_int("GROUP_RANK", 0, INT32_MAX, &node) == TUTTI_OK &&
-        tti_env_int("LOCAL_RANK", 0, INT32_MAX, &local) == TUTTI_OK)
-        snprintf(out, bytes, "%d %d", (int)node, (int)local);
+    if (tti_bulletin_last(bulletin, &last))
+        tti_ending_words(&last, words);
+    return tti_fail(TUTTI_E_PEER, "join_group: all members of the job have ended, its launcher reports, and nobody has let this process "
+                                  "in; the last that has ended: %s\n"
+                                  "  next: call tutti_grow_group() on the members before they end, or do not ask to come in any more",
+                    words);
 }
 
-/* Whether number t, which was let in or passed over, has ended, or goes by another number. */
-static bool has_ended(const tti_bulletin *bulletin, const tti_admission *to, int64_t t)
+static tutti_status fail_late(const tti_admission *to, int64_t began_ns)
 {
-    tutti_bytes place = { 0 };
-    tti_ending  ending;
-    char        key[KEY_MAX];
-    int         node, local;
-    bool        ended;
-
-    snprintf(key, sizeof key, "ask/%" PRId64, t);
-    ended = tti_store_get_until(to->folder, key, tti_store_grace(to->folder), &place) == TUTTI_OK &&
-            (tti_is_passed_over(&place) ||
-             (sscanf(place.data, "%d %d", &node, &local) == 2 && tti_bulletin_find_at(bulletin, node, local, &ending)));
-    tutti_bytes_free(&place);
-    return ended;
+    return tti_fail(TUTTI_E_TIMEOUT, "join_group: nobody has let this process in within %" PRId64 " ms\n"
+                                     "  next: check that the members call tutti_grow_group() with this name",
+                    (tti_port_now(to->port) - began_ns) / TTI_MS);
 }
 
-/* Whether there is nobody any more who could let number own, this process, in. */
-static bool is_nobody_left(const tti_admission *to, int64_t own, int64_t deadline_ns)
+/* Wait for the place of number own. *moved_out: the members are in another store now, and this one leads there. */
+static tutti_status await_place(const tti_admission *to, int64_t own, tutti_bytes *place_out, bool *moved_out)
 {
     const tti_bulletin *bulletin = tti_bulletin_heeded();
-    int64_t             n = 0, t;
-
-    (void)tti_store_catch_up(); /* before looking: what is put up from here on ends the next wait */
-    if (bulletin == NULL || !tti_bulletin_all_ended(bulletin) ||
-        tti_store_add_until(to->folder, "admitted", 0, deadline_ns, &n) != TUTTI_OK)
-        return false;
-    for (t = 1; t <= n; t++)
-        if (t != own && !has_ended(bulletin, to, t))
-            return false;
-    return true;
-}
-
-/* Wait for the place of number own. */
-static tutti_status await_place(tti_port *port, const tti_join *join, const tti_admission *to, int64_t own, tutti_bytes *place_out)
-{
-    const int64_t began_ns = tti_port_now(port);
-    bool          over = false;
-    char          key[KEY_MAX];
-    tutti_status  st;
+    const int64_t       deadline_ns = to->join.deadline_ns, began_ns = tti_port_now(to->port);
+    bool                over = false;
+    char                key[KEY_MAX], name[TTI_ASKER_MAX];
+    int64_t             until_ns;
+    tutti_status        st;
 
     snprintf(key, sizeof key, "place/%" PRId64, own);
-    while ((st = tti_store_get_until(to->folder, key, join->deadline_ns, place_out)) == TUTTI_E_TIMEOUT &&
-           tti_port_now(port) < join->deadline_ns) {
+    tti_living_name(name);
+    *moved_out = false;
+    for (;;) {
+        until_ns = over ? tti_store_grace(to->folder) : tti_port_now(to->port) + LOOK_NS;
+        st = tti_store_get_until(to->folder, key, until_ns < deadline_ns ? until_ns : deadline_ns, place_out);
+        if (st != TUTTI_E_TIMEOUT)
+            return st;
         if (over) /* it was not there when nobody was left to put it there */
-            return tti_fail(TUTTI_E_PEER, "join_group: all members of the job have ended, its launcher reports, and nobody has let "
-                                          "this process in\n"
-                                          "  next: call tutti_grow_group() on the members, or start no replacements");
-        over = is_nobody_left(to, own, join->deadline_ns);
-        if (over)
-            tti_store_heed_news(tti_bulletin_news(tti_bulletin_heeded())); /* from the beginning: the next wait is a look */
+            return fail_alone(bulletin);
+        if (tti_port_now(to->port) >= deadline_ns)
+            return fail_late(to, began_ns);
+        (void)tti_store_catch_up(); /* before looking: what is put up from here on ends the next wait */
+        st = tti_store_follow(to->join.store, deadline_ns, moved_out);
+        if ((st != TUTTI_OK && st != TUTTI_E_TIMEOUT) || *moved_out)
+            return st;
+        over = tti_living_none(bulletin, to, name, deadline_ns);
     }
-    if (st == TUTTI_E_TIMEOUT)
-        return tti_fail(TUTTI_E_TIMEOUT, "join_group: nobody has let this process in within %" PRId64 " ms\n"
-                                         "  next: check that the members call tutti_grow_group() with this name",
-                        (tti_port_now(port) - began_ns) / TTI_MS);
-    return st;
 }
 
 /* Write under key that this process asks; *passed_out: rank 0 was there first. A store that cannot compare_set lets rank 0 pass nobody
@@ -95,10 +83,10 @@ static tutti_status write_asking(const tti_admission *to, const char *key, bool 
 {
     const int64_t deadline_ns = to->join.deadline_ns;
     tutti_bytes   kept = { 0 };
-    char          own[32];
+    char          own[TTI_ASKER_MAX];
     tutti_status  st;
 
-    name_own_place(own, sizeof own);
+    tti_living_name(own);
     st = tti_store_compare_set_until(to->folder, key, "", 0, own, strlen(own), deadline_ns, &kept);
     *passed_out = st == TUTTI_OK && tti_is_passed_over(&kept);
     tutti_bytes_free(&kept);
@@ -130,12 +118,17 @@ static tutti_status take_turn(tti_admission *to, int64_t *number_out, tti_store_
 /* Take a number, and wait for a place; *will_out tells of this process's end meanwhile. */
 static tutti_status ask(tti_admission *to, int64_t *number_out, tti_store_will **will_out)
 {
-    tutti_bytes   place = { 0 };
-    tutti_status  st = take_turn(to, number_out, will_out);
-    const int64_t number = *number_out;
+    tutti_bytes  place = { 0 };
+    bool         moved = false;
+    int64_t      number;
+    tutti_status st;
 
-    if (st == TUTTI_OK)
-        st = await_place(to->port, &to->join, to, number, &place);
+    do {
+        st = take_turn(to, number_out, will_out);
+        number = *number_out;
+        if (st == TUTTI_OK)
+            st = await_place(to, number, &place, &moved);
+    } while (st == TUTTI_OK && moved);
     if (st == TUTTI_OK && sscanf(place.data, "%" SCNd64 " %d %d %" SCNu32, &to->attempt, &to->join.rank, &to->size,
                                  &to->generation) != PLACE_FIELDS)
         st = tti_fail(TUTTI_E_STORE, "join_group: the place of number %" PRId64 " is damaged\n"
@@ -153,7 +146,7 @@ static tutti_status ask(tti_admission *to, int64_t *number_out, tti_store_will *
 /* The same, with an eye on whether there is somebody to wait for. */
 static tutti_status ask_the_living(tti_admission *to, int64_t *number_out, tti_store_will **will_out)
 {
-    tti_bulletin *bulletin = tti_env("TUTTI_REPLACEMENT") != NULL ? tti_bulletin_open() : NULL;
+    tti_bulletin *bulletin = tti_living_bulletin();
     tutti_status  st;
 
     tti_bulletin_heed(bulletin);
@@ -192,8 +185,11 @@ static tutti_status come_in(tti_admission *to, const char *name, const char *bac
     const tti_backing backing = { .text = backend };
     tti_store_will   *will = NULL;
     int64_t           number = 0;
+    bool              moved;
     tutti_status      st = tti_admission_open("join_group", to->join.store, name, to);
 
+    if (st == TUTTI_OK)
+        st = tti_store_follow(to->join.store, to->join.deadline_ns, &moved);
     if (st == TUTTI_OK)
         st = ask_the_living(to, &number, &will);
     to->join.generation = to->generation;
@@ -248,6 +244,7 @@ tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, 
     }
     (*group_out)->timed = known.enable_timing;
     (*group_out)->bulletin = tti_env("TUTTI_REPLACEMENT") != NULL ? tti_bulletin_open() : NULL;
+    tti_unasked_settle(*group_out);
     (*group_out)->renumbered = true;
     tti_world_adopt(*group_out);
     return TUTTI_OK;

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "group/recorded.h"
+#include "regroup/deed.h"
 #include "store/store.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
@@ -283,7 +284,7 @@ static void become(tutti_group *world, tutti_group *fresh)
 {
     tutti_work *messages;
 
-    tti_queue_close(world);
+    tti_queue_close(world, &tti_closing_destroyed);
     messages = tti_messages_take(world);
     tti_windows_end(world);
     tti_group_end_meshes(world);
@@ -326,6 +327,19 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
     return st;
 }
 
+/* The same, as the flight recorder has it: in the place that the world had before. */
+static tutti_status meet_recorded(tutti_group *world, const members *m, const tutti_reconfigure_options *opts)
+{
+    const uint64_t record = tti_recorded_regrouping(world, TUTTI_RECORD_RECONFIGURE, -1, m->n);
+    tutti_status   st;
+
+    tti_regroup_begins(world, TTI_DEED_RECONFIGURE);
+    st = meet(world, m, opts);
+    if (st != TUTTI_OK) /* else its old connections are gone */
+        tti_regroup_ends(world);
+    return tti_recorded_regrouping_end(record, st);
+}
+
 static tutti_status read_options(const tutti_reconfigure_options *opts, tutti_reconfigure_options *known)
 {
     tutti_status st;
@@ -361,7 +375,7 @@ tutti_status tutti_reconfigure(tutti_group *group, const tutti_reconfigure_optio
     if (st == TUTTI_OK)
         st = tti_backing_check_env(&(tti_backing){ .like = world }, NULL);
     if (st == TUTTI_OK)
-        st = meet(world, &m, &known);
+        st = meet_recorded(world, &m, &known);
     free(m.handles);
     return st;
 }

@@ -8,17 +8,26 @@
  *         themselves, and have a store again (survivors.c). Only when all of them have it the old one is
  *         destroyed, with the groups that use its connections. Over backends that cannot talk any more when a
  *         group is finished they meet in the old store, with a list (by_store.c).
+ * Lists   Who meets another list tells all (agreement_lists.c; where only the store tells, refused.c).
  * Refuses Who cannot even begin tells the others where there is a list, as they would wait for it (refused.c). Without one they go on
  *         without who does not come. Backends that have no world of fewer ranks are refused before anybody is met.
  * Fails   The old group stays as it is, unless its works were to be aborted; the survivors may try
- *         again, and exclude more.
+ *         again, and exclude more. Later calls on a group whose works were aborted hear of what the attempt failed.
  * Source  torch.distributed.shrink_group; agreeing without a list is ours. */
+#include "regroup/deed.h"
 #include "regroup/refused.h"
 #include "regroup/successor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tutti/private.h>
 #include <tutti/regroup.h>
+#include "group/recorded.h"
+
+enum { LISTED_MAX = 128 }; /* bits that a record has for them */
+
+static const tti_closing aborting = { "tutti_shrink_group", "with TUTTI_SHRINK_ABORT it ended what was under way", "aborted" };
 
 /* ---- checks ---- */
 
@@ -104,20 +113,54 @@ static tutti_status check_idle(tutti_group *old)
 
 /* ---- the call ---- */
 
+/* The flight recorder's record of the call: who reads it learns how many are left out by a list, and who, unless the group is large. */
+static uint64_t begin_record(const tutti_group *old, const bool *excluded)
+{
+    uint64_t left_out[2] = { 0, 0 }, record;
+    int      n = 0, one = -1, rank;
+
+    for (rank = 0; excluded != NULL && rank < old->size; rank++)
+        if (excluded[rank]) {
+            n++;
+            one = rank;
+            if (rank < LISTED_MAX)
+                left_out[rank / 64] |= UINT64_C(1) << rank % 64;
+        }
+    record = tti_recorded_regrouping(old, TUTTI_RECORD_SHRINK_GROUP, n == 1 ? one : -1, n);
+    if (n > 0 && old->size <= LISTED_MAX)
+        tti_recorded_left_out(record, left_out);
+    return record;
+}
+
+/* The group stays, and is finished: later calls on it are told of what the attempt failed, unless it was finished before. */
+static void tell_later_calls(tutti_group *old)
+{
+    tti_lock(&old->runner->lock);
+    if (strcmp(old->finished_by, aborting.by) == 0)
+        snprintf(old->finished_words, sizeof old->finished_words, "%s, and then failed: %s", aborting.words, tutti_last_error());
+    tti_unlock(&old->runner->lock);
+}
+
 /* old is destroyed if this succeeds. */
 static tutti_status replace(tutti_group *old, const bool *excluded, unsigned flags,
                             const tutti_group_options *opts, tutti_group **group_out)
 {
-    const bool   minority = (flags & TUTTI_SHRINK_MINORITY) != 0;
-    tutti_group *group = NULL;
-    int         *former = NULL;
-    tutti_status st;
+    const bool     minority = (flags & TUTTI_SHRINK_MINORITY) != 0;
+    const uint64_t record = begin_record(old, excluded);
+    tutti_group   *group = NULL;
+    int           *former = NULL;
+    tutti_status   st;
 
+    tti_regroup_begins(old, TTI_DEED_SHRINK_GROUP);
     tti_refused_take_back(old);
     st = tti_survivors_can(old) ? tti_survivors_agree(old, excluded, minority, opts, &group, &former)
                                 : tti_survivors_by_store(old, excluded, opts, &group, &former);
-    if (st != TUTTI_OK)
+    tti_regroup_ends(old);
+    st = tti_recorded_regrouping_end(record, st);
+    if (st != TUTTI_OK) {
+        tell_later_calls(old);
         return st;
+    }
     group->timed = old->timed || opts->enable_timing;
     tti_successor_take_over(old, group, former);
     *group_out = group;
@@ -151,20 +194,22 @@ static tutti_status shrink(const int *excluded, int n, tutti_group *group, unsig
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK) {
+        atomic_fetch_add(&old->shrinks, 1);
         st = tti_joint_options_read("shrink_group", opts, &known);
+    }
     if (st == TUTTI_OK)
         st = check(old, excluded, n, flags, &known);
     if (st == TUTTI_OK)
         st = read_list(old, excluded, n, &marks);
     if (st == TUTTI_OK && (flags & TUTTI_SHRINK_ABORT) != 0)
-        tti_group_close_all(old);
+        tti_group_close_all(old, &aborting);
     else if (st == TUTTI_OK)
         st = check_idle(old);
     if (st == TUTTI_OK)
         st = replace(old, marks, flags, &known, group_out);
     else if (old != NULL && excluded != NULL)
-        tti_refused_tell(old, st);
+        tti_refused_tell(old, st, false, TTI_FOREVER);
     free(marks);
     return st;
 }

@@ -14,6 +14,8 @@
  *         have the same arguments.
  * Source  torch.distributed.split_group; the split by colours is MPI's, without its key. */
 #include "group/make.h"
+#include "group/recorded.h"
+#include "regroup/deed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,13 +69,17 @@ static void fill_ranks(tutti_group *group, const tutti_group *parent, const shar
 static tutti_status open_named(tutti_group *group, tutti_group *world, int64_t deadline_ns)
 {
     tti_making   making;
+    uint64_t     record = 0;
     tutti_status st;
 
     tti_making_begin(&making, world->runner->port, world->store, group->name, world->rank, world);
-    st = tti_group_agree_number(group, deadline_ns);
-    if (st == TUTTI_OK)
+    st = tti_group_agree_number(group, deadline_ns); /* it comes from the store: no member waits for another one there */
+    if (st == TUTTI_OK) {
+        tti_recorded_group_begin(group); /* before the others are waited for: who looks from outside sees for whom */
+        record = tti_recorded_regrouping(group, TUTTI_RECORD_SPLIT_GROUP, -1, 0);
         st = tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE);
-    return tti_making_end(&making, tti_made_by(group), deadline_ns, st);
+    }
+    return tti_recorded_regrouping_end(record, tti_making_end(&making, tti_made_by(group), deadline_ns, st));
 }
 
 /* The routes are there. */
@@ -225,7 +231,10 @@ static tutti_status split_by_lists(tutti_group *parent, const int *const *lists,
     if (st != TUTTI_OK)
         return st;
     mine = find_share(g, lists, n_ranks, n_lists);
-    return make_part(g, &mine, &known, group_out);
+    tti_regroup_begins(g, TTI_DEED_SPLIT_GROUP);
+    st = make_part(g, &mine, &known, group_out);
+    tti_regroup_ends(g);
+    return st;
 }
 
 tutti_status tutti_split_group(tutti_group *parent, const int *const *split_ranks,
@@ -264,16 +273,21 @@ static tutti_status exchange_colors(tutti_group *g, int32_t color, const tutti_g
     int32_t     *colors = malloc(n * sizeof *colors);
     int         *members = malloc(n * sizeof *members);
     tutti_status st = TUTTI_OK;
+    uint64_t     record;
     share        mine;
 
+    tti_regroup_begins(g, TTI_DEED_SPLIT_GROUP);
     if (colors == NULL || members == NULL)
         st = fail_memory(g->size);
-    if (st == TUTTI_OK)
-        st = tutti_all_gather_into_tensor(TUTTI_SPAN(colors, g->size), TUTTI_SPAN(&color, 1), g);
+    if (st == TUTTI_OK) {
+        record = tti_recorded_regrouping(g, TUTTI_RECORD_SPLIT_GROUP, -1, 0);
+        st = tti_recorded_regrouping_end(record, tutti_all_gather_into_tensor(TUTTI_SPAN(colors, g->size), TUTTI_SPAN(&color, 1), g));
+    }
     if (st == TUTTI_OK) {
         mine = gather_share(g, colors, members);
         st = make_part(g, &mine, opts, group_out);
     }
+    tti_regroup_ends(g);
     free(colors);
     free(members);
     return st;

@@ -8,6 +8,9 @@
  *                     dead, its handles are led to the new one, on all members, and what it held is lost. Those of a
  *                     subgroup have one that the rest of their world does not know: when that goes on, all get a new one. It
  *                     is served until the world ends here, or the group shrinks once more: others may still make parts.
+ *                     Who is dead refuses; one that says nothing is given as long as a silent member, from the beginning of the call
+ *                     (store_life.c). It may only have been stopped, and go on: then it sends whoever comes to it to the new one
+ *                     (store/store_moved.c), if nobody can be there who lives in it still.
  *                     Where that one is served by another program, which is known to live on, it is used instead.
  *             watch   Building waits in the store, so the leader has a thread that goes on turning the assembly. When one
  *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
@@ -17,7 +20,11 @@
  *                     that build ask the watch threads of the old group while they wait (base/doubt.h), and fail when one
  *                     of the chosen has been silent for four heartbeats; the agreement hears of it, too, and goes on without
  *                     it. Whoever shrinks waits for a silent one that long, and no longer, wherever it fell silent.
- *             refused With a list one that is to stay may refuse to come, and leaves word of that in the old store (refused.c).
+ *             missed  With a list one that is to stay may wait for this one in a collective. Members make the calls of a group in
+ *                     one order, so neither goes on: when that has been so for MISSED_NS, in which a death would have ended
+ *                     the call, the group is finished on all, with both calls in the words.
+ *             refused With a list one that is to stay may refuse to come, and leaves word of that in the old store (refused.c); so does
+ *                     who has met another list, which members without one are to hear of, too.
  * True    Agreement and assembly belong to one thread at a time: the caller's, or, while the leader builds, its watcher's,
  *         between whose start and join the caller does not touch them, but for reading the place and the chosen of what it
  *         builds: nothing is written there until it says that it has built. What the watcher does to the store is meant
@@ -36,18 +43,22 @@
 #include "regroup/agreement.h"
 #include "regroup/assembly.h"
 #include "regroup/refused.h"
+#include "regroup/store_life.h"
 #include "store/store.h"
+#include "store/store_moved.h"
 #include <tutti/private.h>
 
-enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160, PART_TEXT_MAX = 20, NAMED_MAX = 3 };
+enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160, PART_TEXT_MAX = 20, NAMED_MAX = 3, WORDED_MAX = 96 };
 
 #define BUILD_NS (30 * TTI_SECOND)
 #define PATIENCE_NS (60 * TTI_SECOND)
-/* Who serves may be slow; the dead refuse at once. */
+/* For the store to answer, whatever time there is; the dead refuse at once. */
 #define PROBE_LEAST_NS (500 * TTI_MS)
-#define PROBE_MOST_NS (2 * TTI_SECOND)
 #define LAST_WORDS_NS (1 * TTI_SECOND)
 #define LATE_NS (50 * TTI_MS) /* of them, beyond the deadline */
+#define LOOK_NS (100 * TTI_MS)
+#define MISSED_NS (400 * TTI_MS)
+#define WITHOUT_NS (1 * TTI_SECOND) /* a list: who waits for longer looks for lists of others */
 
 typedef struct council {
     tutti_group               *old;
@@ -65,8 +76,16 @@ typedef struct council {
     tti_assembly              *assembly;
     tutti_store               *served;    /* on the leader: the store of the latest attempt, with its server */
     tutti_store               *store;     /* where this attempt meets */
+    tti_store_life            *life;      /* of the one that there was; NULL: it is not asked */
     tutti_group               *group;     /* what was built last */
-    tti_refused               *refused;   /* with a list: who looks for members that do not come */
+    tti_refused               *refused;   /* who looks for members that do not come */
+    bool                       looks;     /* it was begun */
+    bool                      *awaited;   /* [old->size] with a list: who has not come */
+    int                        missed;    /* one of those that waits in a call of old; -1: none is known */
+    uint64_t                   missed_seq;
+    int64_t                    missed_ns; /* since when */
+    int64_t                    look_ns;   /* when to look for such a one */
+    bool                       minority;  /* TUTTI_SHRINK_MINORITY */
     bool                       led;       /* this member led that, and served */
     bool                       in_vain;   /* what is being built: one of those that it needs is silent */
     tti_thread                 watcher;
@@ -142,15 +161,14 @@ static void turn(council *c)
 
 /* ---- where they meet ---- */
 
+/* The others wait meanwhile, and have patience with who leads. */
 static bool store_is_dead(const council *c)
 {
-    const char   *key = "tutti/worlds";
-    const int64_t fair_ns = c->patience_ns / 2 < PROBE_MOST_NS ? c->patience_ns / 2 : PROBE_MOST_NS; /* others wait, too */
-    const int64_t until_ns = tti_port_now(c->port) + (fair_ns > PROBE_LEAST_NS ? fair_ns : PROBE_LEAST_NS);
-    bool          there;
+    const int64_t fair_ns = c->patience_ns / 4 * 3;
+    const int64_t fair_until_ns = tti_port_now(c->port) + (fair_ns > PROBE_LEAST_NS ? fair_ns : PROBE_LEAST_NS);
+    const int64_t until_ns = fair_until_ns < c->deadline_ns ? fair_until_ns : c->deadline_ns;
 
-    return tti_store_check_until(c->old->world->root, &key, 1, until_ns < c->deadline_ns ? until_ns : c->deadline_ns,
-                                 &there) != TUTTI_OK;
+    return c->life != NULL ? tti_store_life_is_over(c->life, until_ns) : !tti_store_life_answers(c->old->world->root, until_ns);
 }
 
 /* Loopback where all are on one host: it works without any network. */
@@ -371,24 +389,52 @@ static void build_and_tell(council *c)
 
 /* ---- the end ---- */
 
+/* Whether it may live, although it does not go on. The agreement may have proof of an end that the
+ * watch threads here have not heard of. */
+static bool may_live(const council *c, int rank)
+{
+    return !tti_agreement_is_gone(c->agreement, rank) && tti_health_of(tti_mesh_health(c->mesh), c->ranks[rank]).life < TTI_LIFE_DEAD;
+}
+
+/* Whether nobody can go on in the store that there was. Those that agree without a list are most of all. By a list, or as few, they may
+ * have no way to that store where others have one, who live in it: then whoever comes to it is theirs. */
+static bool nobody_stays(const council *c)
+{
+    const bool *chosen = tti_agreement_chosen(c->agreement);
+    int         r;
+
+    if (c->listed == NULL && !c->minority)
+        return true;
+    for (r = 0; r < c->old->size; r++)
+        if (!chosen[r] && may_live(c, r))
+            return false;
+    return true;
+}
+
 /* The store that the world was found with is dead: what leads to it leads to the new one. */
 static void rehost(council *c)
 {
     tutti_group *world = c->group->world;
     tutti_store *root = tutti_store_underlying_non_prefix(c->old->world->root);
+    char         how[TTI_STORE_LIFE_WORDS];
     place        at;
 
     if (read_place(tti_agreement_place(c->agreement), &at) != TUTTI_OK || !at.rehost)
         return;
+    snprintf(how, sizeof how, "%s", tti_store_life_words(c->life));
+    tti_store_life_end(c->life); /* who follows may still ask: not the new one */
+    c->life = NULL;
     world->root_is_partial = c->old->world != c->old;
+    if (c->led && c->served != NULL && nobody_stays(c) && !world->root_is_partial) /* where the rest of a world is a part of it cannot say */
+        tti_store_tell_moved(c->served, c->old->world->root, at.host);
     if (!tti_tcp_store_redirect(root, at.host, (uint16_t)at.port) || !c->led || c->served == NULL)
         return;
     tutti_store_close(world->root_server);
     world->root_server = tutti_store_retain(c->served);
     tti_log(TTI_LOG_WARN,
-            "the store of group '%s' is dead: rank %d of it serves a fresh one at %s port %u; what the program had put "
+            "the store of group '%s' %s: rank %d of it serves a fresh one at %s port %u; what the program had put "
             "into the old one is lost",
-            c->old->name, c->old->rank, at.host, at.port);
+            c->old->name, how, c->old->rank, at.host, at.port);
 }
 
 /* Of a subgroup the store that this member serves is to outlive the group here. Without memory it goes with the group. */
@@ -418,7 +464,7 @@ static void warn_of_the_left_out(const council *c)
     int               n = 0, r;
 
     for (r = 0; r < c->old->size; r++) {
-        if (chosen[r] || tti_health_of(health, c->ranks[r]).life >= TTI_LIFE_DEAD || n++ >= NAMED_MAX)
+        if (chosen[r] || !may_live(c, r) || n++ >= NAMED_MAX)
             continue;
         tti_health_describe(health, c->ranks[r], how);
         used += (size_t)snprintf(list + used, sizeof list - used, "%srank %d (%.150s), which %.200s", n > 1 ? "; " : "", r,
@@ -437,7 +483,8 @@ static tutti_status council_open(council *c, const bool *excluded, bool minority
     const int64_t            third_ns = c->deadline_ns == TTI_FOREVER ? PATIENCE_NS : (c->deadline_ns - now_ns) / 3;
     const tti_assembly_hooks hooks = { c, wants, is_present, is_absent, is_gone, hear };
     tti_agreement_config     config = { .n = c->old->size, .rank = c->old->rank, .excluded = excluded,
-                                        .minority = minority, .what = what, .now_ns = now_ns,
+                                        .minority = minority, .what = what, .now_ns = now_ns, .number = atomic_load(&c->old->shrinks),
+                                        .over = atomic_load(&c->old->parted),
                                         .deadline_ns = c->deadline_ns, .ctx = c, .open = open_place,
                                         .patience_ns = third_ns < PATIENCE_NS ? third_ns : PATIENCE_NS,
                                         .send = send_message, .has_left = has_left };
@@ -455,9 +502,10 @@ static tutti_status council_open(council *c, const bool *excluded, bool minority
 static int64_t last_words_until(const council *c)
 {
     const int64_t now_ns = tti_port_now(c->port);
-    const int64_t left_ns = c->deadline_ns > now_ns ? c->deadline_ns - now_ns : 0;
+    const int64_t until_ns = c->deadline_ns == TTI_FOREVER || c->deadline_ns - now_ns > LAST_WORDS_NS ? now_ns + LAST_WORDS_NS
+                                                                                                    : c->deadline_ns + LATE_NS;
 
-    return now_ns + (left_ns < LAST_WORDS_NS - LATE_NS ? left_ns + LATE_NS : LAST_WORDS_NS);
+    return until_ns > now_ns + LATE_NS / 2 ? until_ns : now_ns + LATE_NS / 2;
 }
 
 /* "; rank 3 (host 'n2', pid 40112) has been stopped by a signal for 3.2 s": the first member that is silent. Whoever waits for one
@@ -485,7 +533,72 @@ static tutti_status fail_in_time(const council *c, const char *words)
     char      silent[SILENT_TEXT_MAX];
     const int said = (int)strcspn(words, "\n");
 
-    return tti_fail(TUTTI_E_TIMEOUT, "%.*s%s%s", said, words, who_is_silent(c, silent), words + said);
+    return tti_fail(TUTTI_E_TIMEOUT, "%.*s%s%s%s", said, words, who_is_silent(c, silent), tti_refused_rival(c->refused), words + said);
+}
+
+/* "tutti_shrink_group() without rank 1, 3" */
+static void word_call(const council *c, char out[WORDED_MAX])
+{
+    size_t used = (size_t)snprintf(out, WORDED_MAX, "tutti_shrink_group() without rank");
+    int    r, n = 0;
+
+    for (r = 0; r < c->old->size && n <= NAMED_MAX; r++)
+        if (c->listed[r])
+            used += (size_t)(n++ < NAMED_MAX ? snprintf(out + used, WORDED_MAX - used, "%s %d", n > 1 ? "," : "", r)
+                                             : snprintf(out + used, WORDED_MAX - used, ", ..."));
+}
+
+/* The first member that is to stay and waits in a collective of the old group. The words are this thread's last error. */
+static int find_missed(const council *c, uint64_t *seq_out)
+{
+    char call[WORDED_MAX];
+    int  r, rank = -1;
+
+    word_call(c, call);
+    for (r = 0; r < c->old->size; r++)
+        c->awaited[r] = r != c->old->rank && !c->listed[r] && !tti_agreement_has_come(c->agreement, r);
+    (void)tti_native_look_missed(c->old->backend, c->awaited, call, &rank, seq_out);
+    return rank;
+}
+
+static void look_for_missed(council *c)
+{
+    const int64_t now_ns = tti_port_now(c->port);
+    uint64_t      seq = 0;
+    int           rank;
+
+    if (c->listed == NULL || now_ns < c->look_ns)
+        return;
+    c->look_ns = now_ns + LOOK_NS;
+    rank = find_missed(c, &seq);
+    if (rank != c->missed || seq != c->missed_seq)
+        c->missed_ns = now_ns;
+    c->missed = rank;
+    c->missed_seq = seq;
+    if (rank < 0 || now_ns - c->missed_ns < MISSED_NS)
+        return;
+    tti_native_end_missed(c->old->backend);
+    tti_agreement_refused(c->agreement, TUTTI_E_MISMATCH, false, tutti_last_error());
+}
+
+/* Without a list whoever is dead, or says nothing, is gone on without, and its word is nothing. On the looking thread: what is read of
+ * the council was written before that began, and stays until it has ended. */
+static bool is_heeded(void *context, int rank, tutti_status st, const char *words)
+{
+    const council *c = context;
+
+    (void)st;
+    (void)words;
+    return c->listed != NULL || tti_health_of(tti_mesh_health(c->mesh), c->ranks[rank]).life == TTI_LIFE_WELL;
+}
+
+/* Who looks in the old store for members that refuse. */
+static void look_for_refusals(council *c)
+{
+    if (!c->looks && (c->listed != NULL || tti_port_now(c->port) - c->began_ns >= WITHOUT_NS)) {
+        c->looks = true;
+        c->refused = tti_refused_begin(c->old, c->listed, false, c->deadline_ns, is_heeded, c);
+    }
 }
 
 /* Until it is decided. */
@@ -493,17 +606,22 @@ static tutti_status hold(council *c)
 {
     const char        *words;
     tti_agreement_task task;
-    tutti_status       st;
+    tutti_status       st, why;
+    bool               parted;
 
-    if (c->listed != NULL)
-        c->refused = tti_refused_begin(c->old, c->listed, c->deadline_ns, NULL, NULL);
+    if (!tti_store_is_foreign(c->old->world->root) && !c->old->world->root_is_partial)
+        c->life = tti_store_life_ask(c->old->world->root, tti_health_silence_ns(tti_mesh_health(c->mesh)));
     while ((task = tti_agreement_now(c->agreement)) <= TTI_AGREE_BUILD) {
+        look_for_refusals(c);
         if (task == TTI_AGREE_BUILD)
             build_and_tell(c);
         else
             turn(c);
-        if (tti_refused_found(c->refused, &words))
-            tti_agreement_refused(c->agreement, words);
+        tti_refused_meet(c->old, tti_agreement_number(c->agreement));
+        if (tti_refused_found(c->refused, &why, &parted, &words))
+            tti_agreement_refused(c->agreement, why, parted, words);
+        else if (tti_agreement_now(c->agreement) == TTI_AGREE_WAIT)
+            look_for_missed(c);
     }
     tti_assembly_flush(c->assembly, last_words_until(c));
     if (task == TTI_AGREE_DONE)
@@ -512,15 +630,17 @@ static tutti_status hold(council *c)
     return st == TUTTI_E_TIMEOUT ? fail_in_time(c, words) : tti_fail(st, "%s", words);
 }
 
-static void council_close(council *c)
+static void council_close(council *c, tutti_status st)
 {
-    tti_refused_end(c->refused);
+    tti_refused_end(c->refused, st);
+    tti_store_life_end(c->life);
     tti_assembly_close(c->assembly);
     tti_agreement_free(c->agreement);
     tutti_store_close(c->store);
     tutti_store_close(c->served);
     free(c->ranks);
     free(c->left);
+    free(c->awaited);
 }
 
 /* The members of old as members of its connections. */
@@ -531,7 +651,8 @@ static tutti_status find_members(council *c)
 
     c->ranks = malloc((size_t)old->size * sizeof *c->ranks);
     c->left = malloc((size_t)old->size * sizeof *c->left);
-    if (c->ranks == NULL || c->left == NULL)
+    c->awaited = calloc((size_t)old->size, sizeof *c->awaited);
+    if (c->ranks == NULL || c->left == NULL || c->awaited == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to shrink a group of %d", old->size);
     for (r = 0; r < old->size; r++)
         c->ranks[r] = old->carrier == old ? r : tti_group_find(old->carrier, old->ranks[r]);
@@ -549,6 +670,7 @@ tutti_status tti_survivors_agree(tutti_group *old, const bool *excluded, bool mi
                                  tutti_group **group_out, int **former_out)
 {
     council      c = { .old = old, .opts = opts, .listed = excluded, .port = old->runner->port, .mesh = tti_native_mesh(old->backend),
+                       .missed = -1, .minority = minority,
                        .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : old->timeout_ms };
     char         what[TTI_GROUP_NAME_MAX + 32];
     tutti_status st = find_members(&c);
@@ -562,18 +684,22 @@ tutti_status tti_survivors_agree(tutti_group *old, const bool *excluded, bool mi
     if (st == TUTTI_OK) {
         if (excluded == NULL)
             warn_of_the_left_out(&c);
+        tti_refused_end(c.refused, TUTTI_OK); /* it asks the store, which is about to lead elsewhere */
+        c.refused = NULL;
         rehost(&c);
         keep_serving(&c);
         *group_out = c.group;
         *former_out = c.left;
         c.left = NULL;
     } else {
-        char words[TTI_AGREE_WORDS_MAX];
+        char words[TTI_GROUP_WORDS_MAX];
 
         snprintf(words, sizeof words, "%s", tutti_last_error());
         discard(&c);
         (void)tti_fail(st, "%s", words);
+        if (st == TUTTI_E_MISMATCH) /* for those that come later */
+            tti_refused_tell(old, st, c.agreement != NULL && tti_agreement_parted(c.agreement), c.deadline_ns);
     }
-    council_close(&c);
+    council_close(&c, st);
     return st;
 }

@@ -41,6 +41,7 @@
 #include "base/machine.h"
 #include "base/thread.h"
 #include "store/store.h"
+#include "store/store_moved.h"
 #include <tutti/private.h>
 #include "base/fork.h"
 #include "watch/bulletin.h"
@@ -259,6 +260,8 @@ static tutti_status open_number(const tti_join *join, int64_t n)
     char         text[24 + TTI_JOIN_BACKENDS_MAX];
     tutti_status st;
 
+    if (n > 1)
+        tti_store_forget_moved(join->store, join->deadline_ns);
     snprintf(key, sizeof key, "tutti/world/%" PRId64, n);
     snprintf(text, sizeof text, "%d%s%.*s", join->world_size, join->backends[0] != '\0' ? " " : "", TTI_JOIN_BACKENDS_MAX,
              join->backends);

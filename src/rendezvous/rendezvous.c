@@ -25,6 +25,7 @@
 #include <tutti/plugin/store.h>
 #include <tutti/private.h>
 #include "store/store.h"
+#include "wire/addr.h"
 
 enum { SECOND_LOOK_MS = 1000, CLAIM_MS = 10000, OWN_WORDS_MAX = 2048 /* of a last error */ };
 
@@ -45,14 +46,14 @@ static bool launcher_serves(const tti_url *url)
     const char *use = tti_env("TORCHELASTIC_USE_AGENT_STORE");
     const char *host = tti_env("MASTER_ADDR");
     const char *tcp_port = tti_env("MASTER_PORT");
-    char        ours[8];
+    char        ours[8], bare[TTI_HOST_MAX];
 
     if (use == NULL || strcmp(use, "True") != 0)
         return false;
     if (url->scheme == TTI_URL_ENV)
         return true;
     snprintf(ours, sizeof ours, "%u", url->port);
-    return host != NULL && strcmp(host, url->host) == 0 && tcp_port != NULL &&
+    return host != NULL && strcmp(tti_host_bare(host, bare), url->host) == 0 && tcp_port != NULL &&
            strcmp(tcp_port, ours) == 0;
 }
 
@@ -262,8 +263,8 @@ static tutti_status join_by_url(const tti_rendezvous_config *config, tti_join *j
 }
 
 /* An explicit store does not say where it stands. One that may join hosts has the way to the others told by MASTER_ADDR,
- * or else by the options. */
-static const char *master_of(const tti_rendezvous_config *config)
+ * or else by the options. NULL: by neither. */
+static const char *master_of(const tti_rendezvous_config *config, char out[TTI_HOST_MAX])
 {
     const char *scheme = config->store->ops->scheme;
     const char *told;
@@ -271,11 +272,14 @@ static const char *master_of(const tti_rendezvous_config *config)
     if (strcmp(scheme, "hash") == 0 || strcmp(scheme, "file") == 0)
         return NULL;
     told = tti_env("MASTER_ADDR");
-    return told != NULL ? told : config->store_host;
+    if (told == NULL)
+        told = config->store_host;
+    return told != NULL ? tti_host_bare(told, out) : NULL;
 }
 
 static tutti_status join_by_store(const tti_rendezvous_config *config, tti_join *join)
 {
+    char         master[TTI_HOST_MAX];
     tutti_status st;
 
     if (config->url != NULL)
@@ -288,7 +292,7 @@ static tutti_status join_by_store(const tti_rendezvous_config *config, tti_join 
     if (st != TUTTI_OK)
         return st;
     note_way(config->store, join);
-    st = tti_listen_host(config->port, master_of(config), join->way.family != TTI_ADDR_NONE ? &join->way : NULL,
+    st = tti_listen_host(config->port, master_of(config, master), join->way.family != TTI_ADDR_NONE ? &join->way : NULL,
                          join->listen_host);
     if (st != TUTTI_OK)
         return st;

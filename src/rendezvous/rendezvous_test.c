@@ -527,6 +527,8 @@ static void test_host_of_an_own_store(void **state)
     assert_listens(&config, "127.0.0.7");
     setenv("MASTER_ADDR", "127.0.0.9", 1);
     assert_listens(&config, "127.0.0.9");
+    setenv("MASTER_ADDR", "[::1]", 1); /* as it is written before a port */
+    assert_listens(&config, "::1");
     assert_int_equal(tutti_hash_store_open(&hash), TUTTI_OK);
     config.store = hash;
     assert_listens(&config, "127.0.0.1");

@@ -92,6 +92,7 @@ static void open_mpi(void **state)
     assert_int_equal(who.url.port, other.url.port);
     assert_in_range(who.url.port, 20000, 29999);
     expect(find(OMPI(1, 4, 2) "MASTER_ADDR=n1 MASTER_PORT=77"), 1, 4, "n1", 77, false);
+    expect(find(OMPI(1, 4, 2) "MASTER_ADDR=[fd99::10] MASTER_PORT=77"), 1, 4, "fd99::10", 77, false);
     expect(find(OMPI(1, 4, 4) "MASTER_PORT=77"), 1, 4, "127.0.0.1", 77, false);
     who = find(OMPI(1, 4, 2) "MASTER_ADDR=n1 TUTTI_PORT_RANGE=400-401");
     assert_in_range(who.url.port, 400, 401);

@@ -183,7 +183,7 @@ static tutti_status find_host(tti_who *who)
                         "environment variable MASTER_ADDR has %zu bytes, %zu is the "
                         "most",
                         strlen(host), sizeof who->url.host - 1);
-    memcpy(who->url.host, host, strlen(host) + 1);
+    (void)tti_host_bare(host, who->url.host);
     return TUTTI_OK;
 }
 

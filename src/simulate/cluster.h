@@ -25,8 +25,14 @@ typedef struct tti_figures {
     tti_tier    local;     /* messages inside a host */
     tti_tier    far;       /* to another one */
     double      port_byte; /* ns that a byte takes a host's port, out or in */
-    double      copy_all;  /* and that it takes each of a host's cores, where all copy more than their caches hold */
-    double      combine_all;
+    double      copy_all;  /* and that it takes each of a host's cores, where all copy more than the last cache holds, */
+    double      combine_all; /* or combine as much, by byte of input, */
+    double      read_main; /* or from there into a core's own cache, */
+    double      write_main; /* or back */
+    double      store;     /* into what lies in another core's cache, too */
+    double      store_out; /* and into what has fallen out of it */
+    double      load;      /* of what another core has just stored */
+    double      pass;      /* ns of a core, from a process that waits to the next one */
 } tti_figures;
 
 /** Of the machines that tti_machine_default was measured on, with ports of 10 Gb/s. */

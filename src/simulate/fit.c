@@ -1,31 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fit.c - what memory takes here while all cores use it.
+ * fit.c - what memory takes here while all cores use it, and what cores take from each other.
  *
  * Why     The choice of algorithms needs no more than what one core takes (coll/calibrate.c): it ranks. A prediction needs
- *         what is left for each when all copy, or combine, more than their caches hold.
- * How     A thread on each core copies and combines in turn, in buffers of its own, several times; what counts is the
- *         median of its runs, since at both ends others may not be there, and then the mean over threads.
- * Share   Each thread writes its own place of the crew; who started the threads reads them when it has joined them. */
+ *         what is left for each when all copy, or combine, more than the last cache holds; what it costs to store where
+ *         another core has read; and how long a core is on its way from one process to the next.
+ * How     memory   A thread on each core copies and combines in turn, in buffers of its own, several times; what counts is
+ *                  the median of its runs, since at both ends others may not be there, and then the mean over threads.
+ *                  Reading and writing alone have their other end in a block that stays in the core's own cache; what is
+ *                  written goes past the caches, as results of that size do (coll/host/past.h).
+ *         cores    Two threads on two cores by turns: one stores into a block, the other loads it. The second time both
+ *                  touch other memory in between, more than their caches hold, so that the block has fallen out of them.
+ *         pass     Two processes on one core by turns; who waits gives the core away. Threads of one process would be
+ *                  quicker at it: they share page tables.
+ * Share   Each thread writes its own place of the crew, or of the pair; who started the threads reads them when it has joined
+ *         them. Of the pair and of the processes who has the turn writes it, with release order, and the other one waits
+ *         for it, with acquire order: then a block has one user at a time.
+ * Fails   What cannot be measured, with one core or without a second process, is as usual. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <tutti/private.h>
 #include <tutti/simulate.h>
+#include <unistd.h>
+#include "base/machine.h"
 #include "base/thread.h"
 #include "coll/calibrate.h"
+#include "coll/host/past.h"
 #include "kernel/kernel.h"
 #include "simulate/figures.h"
+#include "transport/heap.h"
 
-enum { CREW_MAX = 64, RUNS = 9, BYTES = 8 * 1024 * 1024, BUFFERS = 3 };
+enum {
+    CREW_MAX = 64,
+    RUNS = 9,
+    BUFFERS = 3,
+    MIB = 1024 * 1024,
+    ALL_BYTES = 128 * MIB, /* of a sort of buffer, on all cores together */
+    LEAST_BYTES = 8 * MIB, /* and on one */
+    BLOCK = 64 * 1024,
+    HANDS = 65, /* times that a block goes over, of which the first ones do not count */
+    HANDS_WARM = 8,
+    PASSES = 400, /* of a core, in a run */
+    GIVE_UP_MS = 500,
+};
 
 typedef struct member {
     tti_thread thread;
     int        core;
-    char      *memory;  /* BUFFERS of BYTES each */
+    size_t     bytes;   /* of a buffer */
+    char      *memory;  /* BUFFERS of them, and a block */
     double     copy;    /* ns of a byte that is written */
     double     combine; /* ns of a byte that is read */
+    double     read, write;
 } member;
 
 typedef struct crew {
@@ -41,22 +73,48 @@ static int64_t now(void)
     return tti_port_now(tti_port_system());
 }
 
-static double copy_run(char *memory)
+static double copy_run(const member *m)
 {
     const int64_t begin = now();
 
-    memcpy(memory, memory + BYTES, BYTES);
-    KEEP(memory);
-    return (double)(now() - begin) / BYTES;
+    memcpy(m->memory, m->memory + m->bytes, m->bytes);
+    KEEP(m->memory);
+    return (double)(now() - begin) / (double)m->bytes;
 }
 
-static double combine_run(char *memory)
+static double combine_run(const member *m)
 {
-    const void   *in[2] = { memory + BYTES, memory + 2 * BYTES };
+    const void   *in[2] = { m->memory + m->bytes, m->memory + 2 * m->bytes };
     const int64_t begin = now();
 
-    tti_reduce(tti_reduce_kernel_for(TUTTI_OP_SUM, TUTTI_F32), memory, in, 2, BYTES / (int)sizeof(float), 2);
-    return (double)(now() - begin) / (2.0 * BYTES);
+    tti_reduce(tti_reduce_kernel_for(TUTTI_OP_SUM, TUTTI_F32), m->memory, in, 2, (int64_t)(m->bytes / sizeof(float)), 2);
+    return (double)(now() - begin) / (2.0 * (double)m->bytes);
+}
+
+static double read_run(const member *m)
+{
+    char         *block = m->memory + BUFFERS * m->bytes;
+    const int64_t begin = now();
+    size_t        at;
+
+    for (at = 0; at < m->bytes; at += BLOCK) {
+        memcpy(block, m->memory + at, BLOCK);
+        KEEP(block);
+    }
+    return (double)(now() - begin) / (double)m->bytes;
+}
+
+static double write_run(const member *m)
+{
+    const char   *block = m->memory + BUFFERS * m->bytes;
+    const int64_t begin = now();
+    size_t        at;
+
+    for (at = 0; at < m->bytes; at += BLOCK) {
+        tti_host_put(m->memory + at, block, BLOCK, true);
+        KEEP(m->memory);
+    }
+    return (double)(now() - begin) / (double)m->bytes;
 }
 
 static int by_value(const void *a, const void *b)
@@ -66,24 +124,38 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void work(void *arg)
+static double median(double *values, int n)
 {
-    member   *m = arg;
-    double    copies[RUNS], combines[RUNS];
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+static void stay_on(int core)
+{
     cpu_set_t own;
-    int       run;
 
     CPU_ZERO(&own);
-    CPU_SET(m->core, &own);
+    CPU_SET(core, &own);
     pthread_setaffinity_np(pthread_self(), sizeof own, &own); /* or wherever it is */
+}
+
+static void work(void *arg)
+{
+    member *m = arg;
+    double  copies[RUNS], combines[RUNS], reads[RUNS], writes[RUNS];
+    int     run;
+
+    stay_on(m->core);
     for (run = 0; run < RUNS; run++) {
-        copies[run] = copy_run(m->memory);
-        combines[run] = combine_run(m->memory);
+        copies[run] = copy_run(m);
+        combines[run] = combine_run(m);
+        reads[run] = read_run(m);
+        writes[run] = write_run(m);
     }
-    qsort(copies, RUNS, sizeof copies[0], by_value);
-    qsort(combines, RUNS, sizeof combines[0], by_value);
-    m->copy = copies[RUNS / 2];
-    m->combine = combines[RUNS / 2];
+    m->copy = median(copies, RUNS);
+    m->combine = median(combines, RUNS);
+    m->read = median(reads, RUNS);
+    m->write = median(writes, RUNS);
 }
 
 /* A core for each member, of those that this process may use. */
@@ -103,13 +175,16 @@ static int find_cores(member *members)
 /* Touched, so that no thread begins with page faults. */
 static tutti_status take_memory(crew *c)
 {
-    int i;
+    const size_t bytes = c->n * LEAST_BYTES < ALL_BYTES ? (size_t)(ALL_BYTES / c->n / BLOCK * BLOCK) : LEAST_BYTES;
+    const size_t all = BUFFERS * bytes + BLOCK;
+    int          i;
 
     for (i = 0; i < c->n; i++) {
-        c->members[i].memory = malloc((size_t)BUFFERS * BYTES);
+        c->members[i].bytes = bytes;
+        c->members[i].memory = malloc(all);
         if (c->members[i].memory == NULL)
             return tti_fail(TUTTI_E_NOMEM, "no memory to measure what %d cores take for it", c->n);
-        memset(c->members[i].memory, 0, (size_t)BUFFERS * BYTES);
+        memset(c->members[i].memory, 0, all);
     }
     return TUTTI_OK;
 }
@@ -126,30 +201,240 @@ static tutti_status run_threads(crew *c)
     return st;
 }
 
-static tutti_status measure_together(tti_figures *f)
+static void take_means(const crew *c, tti_figures *f)
 {
-    crew         c = { .n = 0 };
-    double       copy = 0, combine = 0;
-    tutti_status st;
+    double copy = 0, combine = 0, read = 0, write = 0;
+    int    i;
+
+    for (i = 0; i < c->n; i++) {
+        copy += c->members[i].copy / c->n;
+        combine += c->members[i].combine / c->n;
+        read += c->members[i].read / c->n;
+        write += c->members[i].write / c->n;
+    }
+    f->copy_all = copy;
+    f->combine_all = combine;
+    f->read_main = read;
+    f->write_main = write;
+}
+
+static tutti_status measure_together(crew *c, tti_figures *f)
+{
+    tutti_status st = take_memory(c);
     int          i;
+
+    if (st == TUTTI_OK)
+        st = run_threads(c);
+    if (st == TUTTI_OK)
+        take_means(c, f);
+    for (i = 0; i < c->n; i++)
+        free(c->members[i].memory);
+    return st;
+}
+
+/* ---- two cores --------------------------------------------------------------------------------- */
+
+typedef struct pair {
+    _Alignas(TTI_LINE) _Atomic uint32_t turn; /* even: who stores */
+    _Alignas(TTI_LINE) _Atomic bool over;     /* given up; either may say so */
+    int64_t    deadline_ns;
+    int        core[2];
+    size_t     between; /* bytes that each touches before its turn */
+    char      *memory;  /* of each: that, and a block */
+    double     ns[2][HANDS];
+    bool       done[2];
+    char       block[BLOCK];
+} pair;
+
+static bool await_turn(pair *p, uint32_t turn)
+{
+    uint32_t looks;
+
+    for (looks = 1; atomic_load_explicit(&p->turn, memory_order_acquire) != turn; looks++) {
+        tti_pause();
+        if (looks % 1024 != 0)
+            continue;
+        if (now() > p->deadline_ns)
+            atomic_store_explicit(&p->over, true, memory_order_relaxed);
+        if (atomic_load_explicit(&p->over, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}
+
+/* who 0 stores, 1 loads. */
+static void hand(pair *p, uint32_t who)
+{
+    char    *own = p->memory + who * (p->between + BLOCK), *other = own + BLOCK;
+    uint32_t i;
+
+    stay_on(p->core[who]);
+    for (i = 0; i < HANDS && await_turn(p, 2 * i + who); i++) {
+        int64_t begin;
+
+        /* A copy: to fill as much with one value would go past the caches, and leave the block in them. */
+        memcpy(other, other + p->between / 2, p->between / 2);
+        KEEP(other);
+        begin = now();
+        memcpy(who == 0 ? p->block : own, who == 0 ? own : p->block, BLOCK);
+        KEEP(p);
+        p->ns[who][i] = (double)(now() - begin) / BLOCK;
+        atomic_store_explicit(&p->turn, 2 * i + who + 1, memory_order_release);
+    }
+    p->done[who] = i == HANDS;
+}
+
+static void store_blocks(void *arg)
+{
+    hand(arg, 0);
+}
+
+static void load_blocks(void *arg)
+{
+    hand(arg, 1);
+}
+
+/* False: they did not come to the end. */
+static bool hand_over(pair *p, size_t between, double *store_out, double *load_out)
+{
+    tti_thread threads[2] = { { .running = false }, { .running = false } };
+
+    p->between = between;
+    p->memory = malloc(2 * (between + BLOCK));
+    if (p->memory == NULL)
+        return false;
+    memset(p->memory, 1, 2 * (between + BLOCK)); /* what was never written is one page of zeros, and pushes nothing out */
+    p->done[0] = p->done[1] = false;
+    atomic_store(&p->turn, 0);
+    atomic_store(&p->over, false);
+    p->deadline_ns = now() + GIVE_UP_MS * TTI_MS;
+    if (tti_thread_start(&threads[0], "tutti-measure", store_blocks, p) == TUTTI_OK &&
+        tti_thread_start(&threads[1], "tutti-measure", load_blocks, p) != TUTTI_OK)
+        atomic_store(&p->over, true);
+    tti_thread_join(&threads[0]);
+    tti_thread_join(&threads[1]);
+    free(p->memory);
+    if (!p->done[0] || !p->done[1])
+        return false;
+    *store_out = median(p->ns[0] + HANDS_WARM, HANDS - HANDS_WARM);
+    *load_out = median(p->ns[1] + HANDS_WARM, HANDS - HANDS_WARM);
+    return true;
+}
+
+static void measure_two_cores(const crew *c, tti_figures *f)
+{
+    pair  *p = c->n > 1 ? aligned_alloc(_Alignof(pair), sizeof *p) : NULL;
+    double store, load, ignored;
+
+    if (p == NULL)
+        return;
+    memset(p, 0, sizeof *p);
+    p->core[0] = c->members[0].core;
+    p->core[1] = c->members[1].core;
+    if (hand_over(p, 0, &store, &load)) {
+        f->store = store;
+        f->load = load;
+    }
+    if (hand_over(p, (size_t)(2 * tti_cache_near()), &store, &ignored))
+        f->store_out = store;
+    free(p);
+}
+
+/* ---- two processes ----------------------------------------------------------------------------- */
+
+typedef struct passes {
+    _Atomic uint32_t turn;
+} passes;
+
+/* From its turn on, every second one, up to last. */
+static bool pass_on(passes *p, uint32_t turn, uint32_t last, int64_t deadline_ns)
+{
+    for (; turn < last; turn += 2) {
+        while (atomic_load_explicit(&p->turn, memory_order_acquire) != turn) {
+            if (now() > deadline_ns)
+                return false;
+            sched_yield();
+        }
+        atomic_store_explicit(&p->turn, turn + 1, memory_order_release);
+    }
+    return true;
+}
+
+/* The child only looks and yields; it ends when time is up, whatever becomes of its parent. */
+static bool time_passes(passes *p, int core, double *ns_out)
+{
+    const uint32_t last = 2 * PASSES * (RUNS + 1);
+    const int64_t  deadline = now() + GIVE_UP_MS * TTI_MS;
+    double         ns[RUNS];
+    int            run;
+    bool           goes = true;
+    const pid_t    child = fork();
+
+    if (child < 0)
+        return false;
+    if (child == 0) {
+        stay_on(core);
+        _exit(pass_on(p, 1, last, deadline) ? 0 : 1);
+    }
+    stay_on(core);
+    goes = pass_on(p, 0, 2 * PASSES, deadline);
+    for (run = 0; run < RUNS && goes; run++) {
+        const int64_t begin = now();
+
+        goes = pass_on(p, 2 * PASSES * (uint32_t)(run + 1), 2 * PASSES * (uint32_t)(run + 2), deadline);
+        ns[run] = (double)(now() - begin) / (2 * PASSES);
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (goes)
+        *ns_out = median(ns, RUNS);
+    return goes;
+}
+
+typedef struct passing {
+    int    core;
+    double ns; /* 0: not measured */
+} passing;
+
+/* On a thread of its own, as it is pinned. */
+static void measure_pass(void *arg)
+{
+    passing *job = arg;
+    passes  *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    double   ns;
+
+    if (p == MAP_FAILED)
+        return;
+    atomic_store(&p->turn, 0);
+    if (time_passes(p, job->core, &ns))
+        job->ns = ns;
+    munmap(p, sizeof *p);
+}
+
+static void measure_processes(const crew *c, tti_figures *f)
+{
+    passing    job = { .core = c->members[0].core };
+    tti_thread thread = { .running = false };
+
+    if (tti_thread_start(&thread, "tutti-measure", measure_pass, &job) == TUTTI_OK)
+        tti_thread_join(&thread);
+    if (job.ns > 0)
+        f->pass = job.ns;
+}
+
+static tutti_status measure_host(tti_figures *f)
+{
+    crew c = { .n = 0 };
 
     c.n = find_cores(c.members);
     if (c.n == 0)
         return TUTTI_OK; /* what is usual */
-    st = take_memory(&c);
-    if (st == TUTTI_OK)
-        st = run_threads(&c);
-    for (i = 0; i < c.n; i++) {
-        copy += c.members[i].copy / c.n;
-        combine += c.members[i].combine / c.n;
-        free(c.members[i].memory);
-    }
-    if (st == TUTTI_OK) {
-        f->copy_all = copy;
-        f->combine_all = combine;
-    }
-    return st;
+    measure_two_cores(&c, f);
+    measure_processes(&c, f);
+    return measure_together(&c, f);
 }
+
+/* ---- */
 
 static tutti_status take_messages(const tutti_sim_messages *from, tti_tier *to)
 {
@@ -173,7 +458,7 @@ tutti_status tutti_sim_fit(const char *file, const tutti_sim_messages *local, co
     if (st == TUTTI_OK)
         st = take_messages(far, &f.far);
     if (st == TUTTI_OK)
-        st = measure_together(&f);
+        st = measure_host(&f);
     if (st != TUTTI_OK)
         return st;
     f.machine = *tti_machine_here();

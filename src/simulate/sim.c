@@ -4,7 +4,7 @@
  *
  * How     The table, the choice and the amounts are those of coll/choose.c and cost.c; the plans of coll/net are
  *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is that of its amounts
- *         (reckon_host()).
+ *         (host.c).
  * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
  *         measured there, or by those of hosts that are one machine; in two levels where hosts have several ranks (levels.c).
  *         An informed choice goes by the links of the cluster.
@@ -19,6 +19,7 @@
 #include "coll/choose.h"
 #include "coll/team.h"
 #include "simulate/figures.h"
+#include "simulate/host.h"
 #include "simulate/motion.h"
 
 enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000, CALLS_MAX = 100 * 1000 };
@@ -210,6 +211,28 @@ tutti_status tutti_sim_open(const tutti_sim_options *options, tutti_sim **sim_ou
     return st;
 }
 
+/* Backwards from what describe() has made. */
+static double gbit_of(const tti_cluster *c)
+{
+    return 8 / (c->figures.port_byte * (c->one_machine ? TTI_SHARE_OF_SHAPER : TTI_SHARE_OF_LINE));
+}
+
+tutti_status tutti_sim_get_options(const tutti_sim *sim, tutti_sim_options *options_out)
+{
+    const tti_cluster *c = &sim->cluster;
+
+    if (options_out == NULL || options_out->size < sizeof *options_out)
+        return tti_fail(TUTTI_E_ARG,
+                        "tutti_sim_get_options: options_out is NULL, or was not initialised with TUTTI_SIM_OPTIONS");
+    *options_out = (tutti_sim_options){ .size = options_out->size, .hosts = c->hosts, .ranks_per_host = c->per_host,
+                                        .cores = c->cores, .one_machine = c->one_machine,
+                                        .messages_only = c->messages_only, .gbit_per_s = gbit_of(c),
+                                        .message_us = (c->figures.far.latency + 2 * c->figures.far.post) / 1000,
+                                        .rack_hosts = c->rack_hosts, .taper = c->taper,
+                                        .messages_max = sim->messages_max, .burst_bytes = c->burst, .calls = sim->calls };
+    return TUTTI_OK;
+}
+
 void tutti_sim_close(tutti_sim *sim)
 {
     free(sim);
@@ -309,25 +332,6 @@ static bool is_bulk(const tti_cluster *cluster, tutti_call_kind kind, int64_t by
     const double whole = has_parts(kind) ? (double)bytes * n : (double)bytes;
 
     return n > 1 && 2 * whole * tti_cluster_turns(cluster) > cluster->figures.machine.near_bytes;
-}
-
-/* The choice ranks algorithms by what one core takes; a time also depends on what the others leave of the memory, as soon as
- * the buffers of a core's ranks outgrow its caches, and on what a call takes before it waits for anybody. */
-static double reckon_host(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
-{
-    const tti_figures *f = &cluster->figures;
-    const double       turns = tti_cluster_turns(cluster);
-    tti_machine        machine = f->machine;
-
-    if (is_bulk(cluster, row->kind, bytes)) {
-        machine.copy_far = fmax(machine.copy_far, f->copy_all);
-        machine.pull = fmax(machine.pull, f->copy_all);
-        machine.fetch = fmax(machine.fetch, f->copy_all);
-        machine.combine = fmax(machine.combine, f->combine_all);
-        if (2 * (double)bytes <= machine.cache_bytes)
-            machine.copy = machine.copy_far;
-    }
-    return reckon(cluster, row, bytes, &machine) + turns * f->local.post / 1000;
 }
 
 static bool has_root(tutti_call_kind kind)
@@ -493,7 +497,7 @@ tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim
         const tti_machine machine = machine_of(&sim->cluster);
 
         r.model_us = reckon(&sim->cluster, row, call->bytes, &machine);
-        r.us = row->staged != NULL ? reckon_host(&sim->cluster, row, call->bytes) : 0;
+        r.us = row->staged != NULL ? tti_sim_host_time(&sim->cluster, row, call->bytes) / 1000 : 0;
     }
     if (row->staged == NULL)
         st = play(sim, row, call, count, &r);

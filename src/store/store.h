@@ -27,8 +27,8 @@ tutti_status tti_tcp_store_reach(tti_port *port, const char *host, uint16_t tcp_
 /** A tcp store that serves: stop the server, so that every call on it ends, from any thread, on this process and others.
  * The store stays, to be closed. Once; does nothing for others. */
 void tti_tcp_store_stop_serving(tutti_store *store);
-/** A tcp store whose server is dead: have it, and every view of it, speak to the one at host from now on, which has the
- * same secret. Calls of other threads that are under way fail, as their server is dead. False: another kind of store. */
+/** A tcp store whose server is dead, or does not answer: have it, and every view of it, speak to the one at host from now on, which has
+ * the same secret. Calls of other threads that are under way go on with the old one. False: another kind of store. */
 bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port);
 /** What a tcp store does when this process ends without a further word: of so many bytes at most. */
 typedef struct tti_store_will tti_store_will;

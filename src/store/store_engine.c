@@ -12,6 +12,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "store/store_half_open.h"
+#include "store/store_turned.h"
 
 enum {
     OUT_HIGH = 64 * 1024,  /* unsent bytes from which on a connection is not served */
@@ -109,16 +110,27 @@ static void tell_of_unproven(tti_engine *engine, const tti_engine_conn *conn, co
 {
     const int64_t now_ns = tti_port_now(engine->port);
 
+    tti_store_turned_note(engine->port, conn->from, what);
     if (now_ns < engine->warn_proof_ns) {
         engine->n_proofs_unsaid++;
         return;
     }
     tti_log(TTI_LOG_WARN,
             "store: turned away %s, which %s (%" PRIu64 " more before)\n"
-            "  next: if it is of this job, give all processes the same TUTTI_SECRET_FILE",
-            conn->from, what, engine->n_proofs_unsaid);
+            "  next: if it is of this job, give all processes the same TUTTI_SECRET_FILE%s",
+            conn->from, what, engine->n_proofs_unsaid, engine->secret.present ? "" : ", or none");
     engine->n_proofs_unsaid = 0;
     engine->warn_proof_ns = now_ns + WARN_NS;
+}
+
+/* Shown what this store proves with, conn has left without a proof of its own. Where there is no secret nothing tells one that has one
+ * from one that ended just then; but who has none goes on at once, so it is one of the two. */
+static void tell_of_leaving(tti_engine *engine, const tti_engine_conn *conn)
+{
+    tell_of_unproven(engine, conn,
+                     engine->secret.present ? "was shown this store's proof of the secret, and left without one of its own: it has another "
+                                              "secret, or ended just then"
+                                            : "left when it saw that there is no secret here: it has one, or ended just then");
 }
 
 /* False: there is none to drop. */
@@ -258,6 +270,7 @@ static void end_hello(tti_engine *engine, tti_engine_conn *conn, bool was_awaite
     tti_buffer_consume(&conn->out, conn->out.size);
     conn->has_last_words = bytes > 0 && tti_buffer_append(&conn->out, words, bytes) == TUTTI_OK;
     if (bytes > 0) { /* perhaps a member that was set up otherwise, which somebody waits for; strangers can say as much */
+        tti_store_turned_note(engine->port, conn->from, "is set up for TLS in another way than this process");
         tti_log(engine->has_warned ? TTI_LOG_DEBUG : TTI_LOG_WARN, "store: %s", tutti_last_error());
         engine->has_warned = true;
     } else if (was_awaited) {
@@ -400,9 +413,8 @@ void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
     const tti_slice *key = conn->wait.active ? &conn->wait.keys[conn->wait.at] : NULL;
     bool             has_more;
 
-    if (engine->secret.present && !engine->ends && !conn->open && !conn->closing && tti_hello_awaits_proof(&conn->hello))
-        tell_of_unproven(engine, conn, "was shown this store's proof of the secret, and left without one of its own: it has another "
-                                       "secret, or ended just then");
+    if (!engine->ends && !conn->open && !conn->closing && tti_hello_awaits_proof(&conn->hello))
+        tell_of_leaving(engine, conn);
     if (key != NULL && engine->dropped != NULL)
         engine->dropped(engine->context, key->data, key->size);
     tti_engine_wait_end(engine, conn);

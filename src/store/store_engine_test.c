@@ -13,6 +13,8 @@
 #include <cmocka.h>
 #include "store/store_engine_conn.h"
 #include "store/store_proto.h"
+#include "store/store_turned.h"
+#include <tutti/private.h>
 #include "wire/addr.h"
 #include "wire/bytes.h"
 #include "wire/hello.h"
@@ -1149,6 +1151,38 @@ static void another_secret_is_told_here_too(void **state)
     tti_secret_release(&secret);
 }
 
+/* Also where there is no secret: at once, once, and whoever waits in vain for that one is to hear of it. */
+static void who_has_a_secret_where_there_is_none_is_kept_in_mind(void **state)
+{
+    static const uint8_t other[TTI_SECRET_BYTES] = { 6 };
+    char                 who[TTI_TURNED_TEXT_MAX], text[4096];
+    tti_secret           secret;
+    FILE                *file;
+    int                  before;
+
+    (void)state;
+    (void)tti_store_turned_take(0, who);
+    assert_int_equal(tti_secret_make(other, &secret), TUTTI_OK);
+    file = log_begins(&before);
+    come_with(&secret, false);
+    come_with(&secret, false);
+    log_ends(file, before, text, sizeof text);
+    if (times(text, "store: turned away 192.0.2.7") != 1 || strstr(text, "which left when it saw that there is no secret here") == NULL ||
+        strstr(text, "\n  next: if it is of this job, give all processes the same TUTTI_SECRET_FILE, or none") == NULL)
+        fail_msg("it says '%s'", text);
+    tti_fail(TUTTI_E_TIMEOUT, "rank 1 did not come\n  next: wait");
+    assert_int_equal(tti_store_turned_add(TUTTI_E_TIMEOUT, 0), TUTTI_E_TIMEOUT);
+    if (strstr(tutti_last_error(), "rank 1 did not come; the store here has turned away 192.0.2.7") == NULL ||
+        strstr(tutti_last_error(), "there is no secret here") == NULL ||
+        strstr(tutti_last_error(), "\n  next: wait; if that is of this job, give all processes the same TUTTI_SECRET_FILE") == NULL)
+        fail_msg("it says '%s'", tutti_last_error());
+    assert_false(tti_store_turned_take(0, who));
+    come_with(&secret, false);
+    assert_false(tti_store_turned_take(INT64_MAX, who)); /* it is older than that wait, and of none that comes later */
+    assert_false(tti_store_turned_take(0, who));
+    tti_secret_release(&secret);
+}
+
 static void who_proves_itself_is_not_told_of(void **state)
 {
     static const uint8_t key[TTI_SECRET_BYTES] = { 5 };
@@ -1168,8 +1202,8 @@ static void who_proves_itself_is_not_told_of(void **state)
     tti_secret_release(&secret);
 }
 
-/* Whoever is in the middle of its hello when the server ends, or where there is no secret. */
-static void leave_silently(const tti_secret *secret, bool ends)
+/* Whoever is in the middle of its hello when the server ends. */
+static void leave_at_the_end(const tti_secret *secret)
 {
     const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK, .secret = secret };
     tti_engine_conn       *conn = come(0, "192.0.2.7");
@@ -1187,8 +1221,7 @@ static void leave_silently(const tti_secret *secret, bool ends)
     data = tti_engine_output(conn, &bytes);
     assert_int_equal(bytes, TTI_HELLO_SERVER_BYTES);
     tti_engine_sent(engine, conn, bytes);
-    if (ends)
-        tti_engine_ends(engine);
+    tti_engine_ends(engine);
     tti_engine_drop(engine, conn);
     tti_hello_release(&hello);
     log_ends(file, before, text, sizeof text);
@@ -1203,14 +1236,14 @@ static void who_is_dropped_at_the_end_is_not_told_of(void **state)
 
     (void)state;
     assert_int_equal(tti_secret_make(key, &secret), TUTTI_OK);
-    leave_silently(&secret, true);
+    leave_at_the_end(&secret);
     tti_secret_release(&secret);
 }
 
-static void without_a_secret_nobody_is_told_of(void **state)
+static void nor_without_a_secret(void **state)
 {
     (void)state;
-    leave_silently(NULL, false);
+    leave_at_the_end(NULL);
 }
 
 int main(void)
@@ -1240,8 +1273,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_cannot_be_encrypted_harms_no_other, setup_sealed, teardown),
         cmocka_unit_test_setup_teardown(who_has_said_hello_outlives_the_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_is_told_here_too, setup_secret, teardown),
+        cmocka_unit_test_setup_teardown(who_has_a_secret_where_there_is_none_is_kept_in_mind, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_dropped_at_the_end_is_not_told_of, setup_secret, teardown),
-        cmocka_unit_test_setup_teardown(without_a_secret_nobody_is_told_of, setup, teardown),
+        cmocka_unit_test_setup_teardown(nor_without_a_secret, setup, teardown),
         cmocka_unit_test_setup_teardown(who_proves_itself_is_not_told_of, setup_secret, teardown),
         cmocka_unit_test_setup_teardown(floods_from_several_addresses_share, setup, teardown),
         cmocka_unit_test(handshakes_that_prove_nothing_are_few),

@@ -21,6 +21,7 @@ _Static_assert((int)TTI_STORE_WILL_BYTES == (int)TTI_STORE_WILL_MAX, "what is pr
 struct tti_store_will {
     tutti_store *keeper; /* the tcp store below all views */
     tti_handle   handle;
+    uint32_t     led; /* as the pool's, when handle was taken */
     char         key[TUTTI_STORE_KEY_MAX + 1]; /* there */
 };
 
@@ -50,7 +51,10 @@ static tutti_status tell(tti_store_will *will, const void *value, size_t size, i
     tti_tcp_call_begin(&call, tti_tcp_store_pool(will->keeper), TTI_STORE_WILL, will->key, deadline_ns);
     tti_tcp_call_key(&call, will->key, &room);
     call.request.value = (tti_slice){ .data = value, .size = size };
+    if (will->handle == TTI_NO_HANDLE)
+        will->led = call.led;
     call.handle = will->handle;
+    call.led = will->led;
     will->handle = TTI_NO_HANDLE;
     st = tti_tcp_call_keep(&call);
     if (st != TUTTI_OK)
@@ -91,6 +95,6 @@ void tti_store_will_take_back(tti_store_will *will, int64_t deadline_ns)
     if (will == NULL)
         return;
     if (tell(will, NULL, 0, deadline_ns) == TUTTI_OK)
-        tti_tcp_pool_put(tti_tcp_store_pool(will->keeper), will->handle);
+        tti_tcp_pool_put_back(tti_tcp_store_pool(will->keeper), will->handle, will->led);
     free_will(will);
 }

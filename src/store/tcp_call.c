@@ -296,7 +296,7 @@ tutti_status tti_tcp_call_say(tti_tcp_call *call)
         return st;
     st = send_request(call, &call->request, call->deadline_ns);
     if (st == TUTTI_OK) {
-        tti_tcp_pool_put(pool, call->handle);
+        tti_tcp_pool_put_back(pool, call->handle, call->led);
         return TUTTI_OK;
     }
     pool->port->ops->close(pool->port, call->handle);
@@ -323,7 +323,7 @@ tutti_status tti_tcp_call_run(tti_tcp_call *call)
         st = run_on(call);
     if (st != TUTTI_OK)
         return st;
-    tti_tcp_pool_put(call->pool, call->handle);
+    tti_tcp_pool_put_back(call->pool, call->handle, call->led);
     return take_status(call);
 }
 
@@ -339,7 +339,7 @@ tutti_status tti_tcp_call_keep(tti_tcp_call *call)
         return st;
     st = take_status(call);
     if (st != TUTTI_OK)
-        tti_tcp_pool_put(call->pool, call->handle);
+        tti_tcp_pool_put_back(call->pool, call->handle, call->led);
     return st;
 }
 
@@ -348,6 +348,7 @@ void tti_tcp_call_begin(tti_tcp_call *call, tti_tcp_pool *pool, tti_store_op op,
 {
     call->pool = pool;
     call->handle = TTI_NO_HANDLE;
+    call->led = atomic_load(&pool->led);
     call->key = key;
     call->start_ns = tti_port_now(pool->port);
     call->deadline_ns = deadline_ns;

@@ -30,6 +30,7 @@ tutti_status tti_tcp_may_greet(const tti_tcp_pool *pool);
 typedef struct tti_tcp_call {
     tti_tcp_pool     *pool;
     tti_handle        handle;
+    uint32_t          led; /* as the pool's, when the call began: handle leads where that led */
     tti_store_request request;
     const char       *key; /* for words; NULL: none */
     int64_t           start_ns;

@@ -142,8 +142,13 @@ tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
 
 void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle)
 {
+    tti_tcp_pool_put_back(pool, handle, atomic_load(&pool->led));
+}
+
+void tti_tcp_pool_put_back(tti_tcp_pool *pool, tti_handle handle, uint32_t led)
+{
     tti_lock(&pool->lock);
-    if (pool->n_idle < TTI_TCP_IDLE_MAX) {
+    if (pool->n_idle < TTI_TCP_IDLE_MAX && led == atomic_load(&pool->led)) {
         pool->idle[pool->n_idle++] = handle;
         handle = TTI_NO_HANDLE;
     }
@@ -196,16 +201,28 @@ tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
     return st;
 }
 
+int tti_tcp_pool_take_all(tti_tcp_pool *pool, tti_handle handles_out[TTI_TCP_IDLE_MAX])
+{
+    const int n = pool->n_idle;
+
+    memcpy(handles_out, pool->idle, sizeof pool->idle);
+    pool->n_idle = 0;
+    return n;
+}
+
+void tti_tcp_pool_close_all(const tti_tcp_pool *pool, const tti_handle *handles, int n)
+{
+    while (n-- > 0)
+        pool->port->ops->close(pool->port, handles[n]);
+}
+
 void tti_tcp_pool_close(tti_tcp_pool *pool)
 {
     tti_handle handles[TTI_TCP_IDLE_MAX];
-    int        n, i;
+    int        n;
 
     tti_lock(&pool->lock);
-    n = pool->n_idle;
-    memcpy(handles, pool->idle, sizeof handles);
-    pool->n_idle = 0;
+    n = tti_tcp_pool_take_all(pool, handles);
     tti_unlock(&pool->lock);
-    for (i = 0; i < n; i++)
-        pool->port->ops->close(pool->port, handles[i]);
+    tti_tcp_pool_close_all(pool, handles, n);
 }

@@ -29,7 +29,8 @@ struct tti_tcp_pool {
     tutti_status (*greet)(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);
     _Atomic uint32_t next_id;       /* of requests, where the protocol numbers them */
     _Atomic uint32_t round_trip_us; /* of the latest connection that was opened; 0: not known */
-    tti_mutex        lock;    /* guards what follows */
+    _Atomic uint32_t led;           /* how many times it was led elsewhere; written under the lock */
+    tti_mutex        lock;    /* guards what follows, and host and tcp_port once it is used */
     tti_handle       idle[TTI_TCP_IDLE_MAX];
     int              n_idle;
 };
@@ -43,6 +44,8 @@ tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
 /** Give a connection back on which nothing is under way. */
 void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle);
+/** The same of one that was taken when pool->led was led: where the pool leads elsewhere since, it is closed. */
+void tti_tcp_pool_put_back(tti_tcp_pool *pool, tti_handle handle, uint32_t led);
 /** How long a server that lives takes to answer, for what is asked when a call's time is up: half a second at most. */
 int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool);
 /** Until when the answers to all of that are waited for, in a call until deadline_ns: one grace from then on, or from now on, where it
@@ -50,5 +53,9 @@ int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool);
 int64_t tti_tcp_pool_late_ns(const tti_tcp_pool *pool, int64_t deadline_ns);
 /** Close all idle connections. */
 void tti_tcp_pool_close(tti_tcp_pool *pool);
+/** Take all idle connections out, for whoever has the lock and closes them when it has let go of it. How many. */
+int tti_tcp_pool_take_all(tti_tcp_pool *pool, tti_handle handles_out[TTI_TCP_IDLE_MAX]);
+/** Close n of them. */
+void tti_tcp_pool_close_all(const tti_tcp_pool *pool, const tti_handle *handles, int n);
 
 #endif

@@ -14,6 +14,7 @@
 #include <tutti/private.h>
 #include "store/store_tenants.h"
 #include "store/tcp_lists.h"
+#include "store/tcp_store.h"
 #include "wire/ports.h"
 
 #define JOIN_KEY     "init/"
@@ -28,6 +29,8 @@ typedef struct tcp_store {
     tti_tcp_pool        pool;
     tutti_store_server *server; /* is_master; else NULL */
     tti_tenancy        *shared; /* is_master and multi_tenant: instead of server */
+    tti_store_teller   *teller; /* tells another one that this one has taken its place; NULL */
+    tti_store_place     first;  /* where it led to at first; host "": it was not led elsewhere. Guarded by the pool's lock */
 } tcp_store;
 
 static tti_tcp_pool *pool_of(tutti_store *store)
@@ -186,6 +189,7 @@ static void tcp_close(tutti_store *store)
 {
     tcp_store *ts = (tcp_store *)store;
 
+    tti_store_teller_end(ts->teller);
     tti_tcp_pool_close(&ts->pool);
     tti_store_server_stop_in_time(ts->server, LAST_ANSWERS_MS);
     tti_tenancy_leave(ts->shared, LAST_ANSWERS_MS);
@@ -470,18 +474,56 @@ void tti_tcp_store_stop_serving(tutti_store *store)
     ts->server = NULL; /* written by who stops it, read by who closes the store afterwards */
 }
 
-bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port)
+/* Where it leads to; the caller has the pool's lock. */
+static tti_store_place place_of(const tcp_store *ts)
+{
+    tti_store_place place = { .tcp_port = ts->pool.tcp_port };
+
+    memcpy(place.host, ts->pool.host, sizeof place.host);
+    return place;
+}
+
+bool tti_tcp_store_places(tutti_store *store, tti_store_place *now_out, tti_store_place *first_out)
 {
     tcp_store *ts = (tcp_store *)store;
 
     if (store->ops != &tcp_ops)
         return false;
-    tti_tcp_pool_close(&ts->pool);
     tti_lock(&ts->pool.lock);
+    *now_out = place_of(ts);
+    *first_out = ts->first.host[0] != '\0' ? ts->first : *now_out;
+    tti_unlock(&ts->pool.lock);
+    return true;
+}
+
+void tti_tcp_store_has_teller(tutti_store *store, tti_store_teller *teller)
+{
+    tcp_store *ts = (tcp_store *)store;
+
+    tti_store_teller_end(ts->teller);
+    ts->teller = teller;
+}
+
+bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port)
+{
+    tcp_store *ts = (tcp_store *)store;
+    tti_handle idle[TTI_TCP_IDLE_MAX];
+    int        n;
+
+    if (store->ops != &tcp_ops)
+        return false;
+    tti_lock(&ts->pool.lock);
+    if (ts->first.host[0] == '\0')
+        ts->first = place_of(ts);
     snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
     ts->pool.tcp_port = tcp_port;
+    /* From here on no call gives a connection back that it took before. And none that begins from here on finds one of the
+     * old server: it looks under the lock, and by then they are all out. */
+    atomic_fetch_add(&ts->pool.led, 1);
+    n = tti_tcp_pool_take_all(&ts->pool, idle);
     name_server(ts);
     tti_unlock(&ts->pool.lock);
+    tti_tcp_pool_close_all(&ts->pool, idle, n);
     return true;
 }
 

@@ -266,7 +266,7 @@ static void a_dead_server_is_not_cloned_from(void **state)
     tt_torch_server_stop(server);
     server = NULL;
     assert_int_equal(tutti_store_clone(store, &twin), TUTTI_E_NETWORK);
-    says("tried 1 times");
+    says("tried 1 time in ");
     assert_null(twin);
 }
 

@@ -32,6 +32,8 @@ size_t tti_send_at_once(tti_messenger *m, tti_channel channel, const tti_parcel 
 
     if (lane == NULL || lane->queue.first != NULL)
         return 0;
+    if (lane->link->ops->share != NULL)
+        lane->link->ops->share(lane->link, parcel->beside + 1);
     taken = lane->link->ops->send(lane->link, parts, parcel->bytes > 0 ? 2 : 1);
     if (taken <= 0)
         return 0;

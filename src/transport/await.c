@@ -197,11 +197,19 @@ static bool has_come(const tti_messenger *m, const tti_request *request, const p
     return request->ended || (p->any && atomic_load_explicit(&m->ended, memory_order_relaxed) != p->seen);
 }
 
+/* Whoever has not looked at the clock yet has all of its time. */
+static int64_t deadline_of(const patience *p, tti_port *port)
+{
+    if (p->began_ns != 0)
+        return p->deadline_ns;
+    return p->timeout_ms < 0 ? TTI_FOREVER : tti_deadline(port, p->timeout_ms, -1);
+}
+
 static bool has_run_out(patience *p, tti_port *port, int64_t now_ns)
 {
     if (p->began_ns == 0) {
+        p->deadline_ns = deadline_of(p, port);
         p->began_ns = now_ns;
-        p->deadline_ns = p->timeout_ms < 0 ? TTI_FOREVER : tti_deadline(port, p->timeout_ms, -1);
     }
     return now_ns >= p->deadline_ns;
 }
@@ -524,7 +532,7 @@ static void wake_driver(tti_messenger *m, const tti_request *request)
 
 /* The same with a request. Lock held. */
 static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tti_request *request, size_t sent,
-                                                            tti_at_once took, const tti_expiry *expiry)
+                                                            tti_at_once took, const tti_expiry *expiry, int64_t *deadline_out)
 {
     const bool   has_begun = sent > 0 || took != TTI_NOT_THERE;
     patience     p = { .timeout_ms = expiry->timeout_ms,
@@ -540,6 +548,7 @@ static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tt
     place_rest(m, request, sent, took);
     wake_driver(m, request);
     in_time = request->ended || wait_for(m, request, &p);
+    *deadline_out = deadline_of(&p, m->port);
     if (p.number != 0)
         tti_end_receive(m, request, p.number);
     return in_time ? TUTTI_OK : expire(m, request, &p, expiry);
@@ -579,6 +588,7 @@ tutti_status tti_messenger_transfer(tti_messenger *m, tti_channel channel, const
     const size_t whole = sizeof(tti_frame) + parcel->bytes;
     tti_at_once  took = TTI_NOT_THERE;
     tti_request  request;
+    int64_t      deadline_ns = TTI_FOREVER;
     size_t       sent = 0;
     tutti_status st;
 
@@ -595,10 +605,10 @@ tutti_status tti_messenger_transfer(tti_messenger *m, tti_channel channel, const
     }
     tti_request_init(&request, m, channel, parcel, is_send);
     request.on_stack = true;
-    st = transfer_rest(m, &request, sent, took, expiry);
+    st = transfer_rest(m, &request, sent, took, expiry, &deadline_ns);
     tti_unlock(&m->lock);
     *peer_out = request.parcel.peer;
-    return st != TUTTI_OK ? st : outcome(&request);
+    return st != TUTTI_OK ? st : tti_messenger_learn(m, channel.group, NULL, deadline_ns, outcome(&request));
 }
 
 void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx)

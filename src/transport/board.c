@@ -20,11 +20,12 @@
  *         not failed: as long as there is more time it is asked again, for the way to it may be cut for a while. */
 #include "transport/board.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
 
-enum { WORDS_MAX = 1536 };
+enum { WORDS_MAX = 1536, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000 };
 
 static const int64_t GRACE_NS = 40 * TTI_MS;
 static const int64_t LAST_LOOK_NS = 200 * TTI_MS; /* for what has been left before somebody was found to be unable to */
@@ -219,10 +220,16 @@ static tutti_status read_all(const tti_roll *roll, int64_t deadline_ns, void *ou
     return st;
 }
 
+int tti_roll_look_ms(int n_ranks)
+{
+    return n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * n_ranks : LOOK_MOST_MS;
+}
+
 tutti_status tti_roll_read(const tti_roll *roll, int64_t deadline_ns, void *out, int *n_out)
 {
     tti_roll own = *roll;
 
+    assert(roll->look_ms > 0 && roll->look_most_ms > 0); /* a look of no time asks in vain, again and again */
     own.until_ns = deadline_ns;
     return read_all(&own, deadline_ns, out, n_out);
 }

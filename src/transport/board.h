@@ -59,13 +59,17 @@ typedef struct tti_roll {
     /* Rank is the first that has not come, and is awaited for some time: asked now and then. NULL: nobody asks. */
     tutti_status (*awaited)(void *ctx, int rank);
     void *ctx;
-    int   look_ms; /* the first such time; later ones may be longer, up to look_most_ms */
+    int   look_ms; /* the first such time, more than 0; later ones may be longer, up to look_most_ms */
     int   look_most_ms;
     int64_t until_ns; /* tti_roll_read()'s own */
 } tti_roll;
 
 /** The key of rank's piece. */
 void tti_roll_key(const tti_roll *roll, int rank, char key_out[TTI_BOARD_KEY_BYTES]);
+
+/** How long looks of what so many ranks leave take, where all read at the same time: they look at one store, and share cores, so the
+ * more, the more rarely. */
+int tti_roll_look_ms(int n_ranks);
 
 /** Read everybody's pieces into out, n x bytes, as they come: *n_out have.
  * @errors TUTTI_E_TIMEOUT, without words of use: rank *n_out had not come at the deadline; what come() and awaited()

@@ -24,13 +24,11 @@
 #include "base/machine.h"
 #include "transport/scribe.h"
 #include "transport/vigil.h"
+#include "wire/addr.h"
 
 enum {
     MISSING_TEXT_MAX = 256,
-    MISSING_MOST = 64, /* ranks that such a text has room for */
-    LOOK_MS = 200,     /* for a card that contradicts ours, and for who has given up, while others are awaited */
-    LOOK_RANK_MS = 4,  /* all look at one store: the more, the more rarely */
-    LOOK_MOST_MS = 2000
+    MISSING_MOST = 64 /* ranks that such a text has room for */
 };
 
 #define CARD_MAGIC UINT32_C(0x64726163) /* "card" */
@@ -147,13 +145,19 @@ static bool list_the_missing(const tti_roll *roll, char out[MISSING_TEXT_MAX], i
     return all;
 }
 
-static tutti_status name_the_missing(const tti_mesh_config *config, const tti_roll *roll, int64_t waited_ms)
+/* awaited: one that was known not to have come when it was looked for, -1 for none: for where the board does not tell any more. */
+static tutti_status name_the_missing(const tti_mesh_config *config, const tti_roll *roll, int awaited, int64_t waited_ms)
 {
-    char text[MISSING_TEXT_MAX];
-    char here[64] = "";
-    int  n = 0;
+    char       text[MISSING_TEXT_MAX];
+    char       here[64] = "";
+    int        n = 0;
+    const bool all = list_the_missing(roll, text, &n);
 
-    if (list_the_missing(roll, text, &n))
+    if (!all && n == 0 && awaited >= 0) {
+        snprintf(text, sizeof text, "%d", awaited);
+        n = 1;
+    }
+    if (all)
         snprintf(here, sizeof here, " (%d of %d here)", config->n_ranks - n, config->n_ranks);
     return tti_fail(TUTTI_E_TIMEOUT,
                     "rank %d waited %lld ms for the world of %d: rank%s %s%s did not come%s\n"
@@ -168,6 +172,7 @@ typedef struct reader {
     const tti_mesh_config *config;
     const tti_card        *cards;
     tti_vigil              vigil;
+    int                    awaited; /* the latest that was known not to have come; -1: none */
 } reader;
 
 static tutti_status check_card(void *ctx, int rank)
@@ -190,35 +195,49 @@ static tutti_status check_card(void *ctx, int rank)
     return TUTTI_OK;
 }
 
-static tutti_status look_why(void *ctx, int rank)
+/* Whether the board says that its card is not there: one that does not answer says nothing. */
+static bool is_known_missing(const reader *r, int rank)
 {
-    return tti_vigil_look(&((reader *)ctx)->vigil, rank);
+    const tti_board *board = r->config->board;
+    const tti_roll   roll = { .what = CARD };
+    char             key[TTI_BOARD_KEY_BYTES];
+    bool             there = true;
+
+    tti_roll_key(&roll, rank, key);
+    return board->has(board->context, key, tti_board_patience(board, r->config->port, r->config->deadline_ns), &there) == TUTTI_OK &&
+           !there;
 }
 
-static int look_ms(const tti_mesh_config *config)
+static tutti_status look_why(void *ctx, int rank)
 {
-    return config->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * config->n_ranks : LOOK_MOST_MS;
+    reader *r = ctx;
+
+    if (r->awaited != rank && is_known_missing(r, rank)) /* once for each */
+        r->awaited = rank;
+    return tti_vigil_look(&r->vigil, rank);
 }
 
 static reader reader_of(const tti_mesh_config *config, const tti_card *cards)
 {
-    return (reader){ .config = config, .cards = cards, .vigil = tti_card_vigil(config) };
+    return (reader){ .config = config, .cards = cards, .vigil = tti_card_vigil(config), .awaited = -1 };
 }
 
+/* Looks are for a card that contradicts ours, and for who has given up, while others are awaited. */
 static tti_roll roll_of(reader *r)
 {
     const tti_mesh_config *config = r->config;
+    const int              look_ms = tti_roll_look_ms(config->n_ranks);
 
     return (tti_roll){ .port = config->port, .board = config->board, .what = CARD, .n = config->n_ranks,
                        .bytes = sizeof *r->cards, .come = check_card, .awaited = look_why, .ctx = r,
-                       .look_ms = look_ms(config), .look_most_ms = look_ms(config) };
+                       .look_ms = look_ms, .look_most_ms = look_ms };
 }
 
 /* What a reading that ended with st has come to, n having come. */
 static tutti_status explain(reader *r, const tti_roll *roll, tutti_status st, int n, int64_t began_ns)
 {
     if (st == TUTTI_E_TIMEOUT)
-        return name_the_missing(r->config, roll, (tti_port_now(r->config->port) - began_ns) / TTI_MS);
+        return name_the_missing(r->config, roll, r->awaited == n ? n : -1, (tti_port_now(r->config->port) - began_ns) / TTI_MS);
     return st == TUTTI_E_NETWORK ? tti_vigil_name_the_ended(&r->vigil, n, st) : st;
 }
 
@@ -319,7 +338,7 @@ tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *o
     if (st == TUTTI_OK && has_clerks(config))
         st = find_clerk(config, own, clerk_out);
     if (st == TUTTI_E_TIMEOUT)
-        return name_the_missing(config, &roll, (tti_port_now(config->port) - began_ns) / TTI_MS);
+        return name_the_missing(config, &roll, -1, (tti_port_now(config->port) - began_ns) / TTI_MS);
     return st == TUTTI_OK ? read_cards(config, cards, clerk_out->rank >= 0 ? clerk_out : NULL, unread_out) : st;
 }
 
@@ -339,6 +358,47 @@ tutti_status tti_cards_check(const tti_mesh_config *config, const tti_card *card
     for (rank = 0; rank < config->n_ranks && st == TUTTI_OK; rank++)
         st = check_card(&r, rank);
     return st;
+}
+
+/* Whether its hint is of a place, and no random number. */
+static bool has_place(const tti_card *card)
+{
+    return card->tcp_only == 0 && memcmp(card->host_hint, card->machine, sizeof card->machine) == 0;
+}
+
+bool tti_card_is_elsewhere(const tti_card *a, const tti_card *b)
+{
+    enum { PLACE_BYTES = TTI_CARD_MACHINE_BYTES + sizeof(uint64_t) }; /* of make_hint(), without the user */
+
+    return has_place(a) && has_place(b) && memcmp(a->host_hint, b->host_hint, PLACE_BYTES) != 0;
+}
+
+static tutti_status fail_loopback(const tti_card *card, const tti_addr *addr, const tti_card *far)
+{
+    char text[TTI_ADDR_TEXT_MAX];
+
+    return tti_fail(TUTTI_E_ARG,
+                    "rank %d (host '%s', pid %lld) is to be found at %s, which is its own loopback: rank %d on host '%s' cannot reach it\n"
+                    "  next: let rank %d name an interface that the other hosts reach (TUTTI_SOCKET_IFNAME), or an address "
+                    "(TUTTI_ADVERTISE); unset, the one that leads to the store is taken",
+                    card->rank, card->host_name, (long long)card->pid, tti_addr_format(addr, text, sizeof text), far->rank,
+                    far->host_name, card->rank);
+}
+
+tutti_status tti_cards_check_addresses(const tti_card *cards, int n_ranks)
+{
+    int r, other;
+
+    for (r = 0; r < n_ranks; r++) {
+        const tti_addr addr = tti_card_addr(&cards[r]);
+
+        if (!tti_addr_is_loopback(&addr))
+            continue;
+        for (other = 0; other < n_ranks; other++)
+            if (tti_card_is_elsewhere(&cards[r], &cards[other]))
+                return fail_loopback(&cards[r], &addr, &cards[other]);
+    }
+    return TUTTI_OK;
 }
 
 tti_addr tti_card_addr(const tti_card *card)

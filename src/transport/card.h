@@ -8,7 +8,7 @@
 #include "transport/vigil.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 7, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 8, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {
@@ -24,7 +24,7 @@ typedef struct tti_card {
     char     local_name[TTI_LOCAL_NAME_MAX]; /* of its abstract socket */
     char     host_name[TTI_CARD_HOST_MAX];   /* for people */
     uint8_t  family;                         /* of its TCP listener: 4 or 6 */
-    uint8_t  stripes;                        /* connections of a pair by TCP; all members have as many */
+    uint8_t  stripes;                        /* connections of a pair by TCP, on each rail; all members have as many */
     uint16_t tcp_port;
     uint32_t scope;
     uint8_t  ip[16];
@@ -34,9 +34,11 @@ typedef struct tti_card {
     uint8_t  seal;          /* tti_seal of its TCP connections; the same on all members */
     uint8_t  tcp_only;      /* 1: every member counts as a host of its own; 0: memory inside a host */
     uint8_t  transport[4];  /* of the name of what carries the bytes, a fingerprint; 0: TCP. The same on all members */
+    uint8_t  rails;         /* interfaces that connections are dealt to; more than 1: it has left them beside (meet_rails.c) */
+    uint8_t  unused[7];
 } tti_card;
 
-_Static_assert(sizeof(tti_card) == 272, "the card crosses processes and hosts");
+_Static_assert(sizeof(tti_card) == 280, "the card crosses processes and hosts");
 
 /** Fill in everything but the listeners. */
 void tti_card_begin(tti_card *card, const tti_mesh_config *config);
@@ -70,6 +72,12 @@ tti_vigil tti_card_vigil(const tti_mesh_config *config);
 
 /** Whether two members are threads of one process. */
 bool tti_card_same_process(const tti_card *a, const tti_card *b);
+
+/** Whether it is certain that a's loopback is not b's: they are on two machines, or in two network namespaces of one. */
+bool tti_card_is_elsewhere(const tti_card *a, const tti_card *b);
+/** Whether each card's address can be one for all: one of loopback is for those of its own host alone.
+ * @errors TUTTI_E_ARG  names the rank, its address, and one that is elsewhere */
+tutti_status tti_cards_check_addresses(const tti_card *cards, int n_ranks);
 
 tti_addr tti_card_addr(const tti_card *card);
 

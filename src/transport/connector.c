@@ -241,7 +241,7 @@ static tutti_status open_link(tti_connector *c, int rank, const tti_handle *stre
 
     if (m->carrier != NULL)
         return tti_carrier_link(m->carrier, rank, streams[0], link_out);
-    return tti_tcp_link_open(m->port, streams, c->n_stripes, rank, link_out);
+    return tti_tcp_link_open(m->port, streams, c->n_stripes, rank, &tti_mesh_door(m->mesh)->rails, link_out);
 }
 
 static void opened(void *context, int rank, const tti_handle *streams)
@@ -283,6 +283,21 @@ static void dial(void *context, int rank)
     c->port->ops->bell_ring(c->port, c->bell);
 }
 
+/* The watch thread asks, while nothing comes from rank's host by its own streams. */
+static uint32_t data_ms(void *context, int rank)
+{
+    tti_messenger  *m = ((tti_connector *)context)->m;
+    const tti_link *link;
+    uint32_t        ms = UINT32_MAX;
+
+    tti_lock(&m->lock);
+    link = m->lanes[rank].way == TTI_WAY_OPEN ? m->lanes[rank].link : NULL;
+    if (link != NULL && link->ops->data_ms != NULL)
+        ms = link->ops->data_ms(link);
+    tti_unlock(&m->lock);
+    return ms;
+}
+
 static void watched(void *context, int rank, tti_handle stream)
 {
     tti_connector *c = context;
@@ -307,6 +322,11 @@ static void reached(void *context, int rank)
 static const char *whereabouts(void *context, int rank)
 {
     return tti_mesh_whereabouts(((tti_connector *)context)->m->mesh, rank);
+}
+
+static const tti_addr *addr_on(void *context, int rank, int rail)
+{
+    return tti_mesh_rail_addr(((tti_connector *)context)->m->mesh, rank, rail);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
@@ -399,10 +419,12 @@ static tutti_status prepare(tti_connector *c)
     const tti_door    *door = tti_mesh_door(m->mesh);
     tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks, .n_stripes = door->n_stripes,
                                   .listener = door->listener, .secret = &door->secret,
-                                  .whereabouts = whereabouts,
+                                  .rails = &door->rails, .rail_listeners = door->rail_listeners,
+                                  .whereabouts = whereabouts, .addr_on = addr_on,
                                   .hooks = { .context = c, .judge = judge, .opened = opened, .lost = lost } };
     int                err = c->port->ops->bell_create(c->port, &c->bell);
     tutti_status       st;
+    int                i;
 
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
@@ -417,6 +439,8 @@ static tutti_status prepare(tti_connector *c)
     if (c->due == NULL || c->to_watch == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to %d ranks", m->n_ranks);
     st = choose_congestion(c, door->listener);
+    for (i = 1; st == TUTTI_OK && i < door->rails.n; i++)
+        st = choose_congestion(c, door->rail_listeners[i]);
     if (st != TUTTI_OK)
         return st;
     memcpy(config.scope, door->scope, sizeof config.scope);
@@ -439,6 +463,8 @@ tutti_status tti_connector_open(tti_messenger *m)
         st = tti_thread_start(&c->thread, "tutti-connect", thread_main, c);
     if (st == TUTTI_OK)
         tti_health_set_dialer(tti_mesh_health(m->mesh), dial, c);
+    if (st == TUTTI_OK)
+        tti_health_set_ear(tti_mesh_health(m->mesh), data_ms, c);
     return st;
 }
 
@@ -448,6 +474,7 @@ void tti_connector_close(tti_connector *c)
         return;
     tti_health_leave(tti_mesh_health(c->m->mesh)); /* while there is somebody who connects for it */
     tti_health_set_dialer(tti_mesh_health(c->m->mesh), NULL, NULL);
+    tti_health_set_ear(tti_mesh_health(c->m->mesh), NULL, NULL);
     tti_lock(&c->m->lock);
     c->m->connects_no_more = true;
     tti_unlock(&c->m->lock);

@@ -275,9 +275,13 @@ void tti_messenger_abort(tti_messenger *m, uint32_t group)
 {
     static const tti_cause why = { TUTTI_E_ABORTED, 0, 0,
                                    "the group was aborted or destroyed while a message was under way", true };
+    tti_known_group *known;
 
     tti_lock(&m->lock);
     tti_finish_group(m, group, &why);
+    known = tti_mailbox_group(&m->mailbox, group);
+    if (known != NULL)
+        known->aborted = true;
     tti_unlock(&m->lock);
     m->port->ops->bell_ring(m->port, m->bell);
 }

@@ -62,8 +62,9 @@ static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
     log_broken(lane, err);
     if (err == 0 || err == -ECONNRESET || err == -EPIPE) /* nobody can tell which from one end: health/watch.c asks. So it is
                                                           * the connection that is told of: the other end says the same of us */
-        tti_cause_set(why, TUTTI_E_PEER, "the connection to rank %d (%s) was %s: that rank has left or died, or something on the way "
-                      "did it", lane->peer, lane->where, err == 0 ? "closed" : "cut");
+        tti_cause_set(why, TUTTI_E_PEER, TTI_CONNECTION_TO "%s) was %s: that rank has left or died, or something on the way "
+                      "did it%s", lane->peer, lane->where, err == 0 ? "closed" : "cut",
+                      lane->link->ops->is_quiet != NULL && lane->link->ops->is_quiet(lane->link) ? tti_lane_describe(lane, text) : "");
     else if (err == -EPROTO)
         tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
                       lane->where, lane->link->ops->name);
@@ -105,6 +106,8 @@ bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why)
     int64_t      taken;
 
     while ((request = lane->queue.first) != NULL && total < FLUSH_BYTES_MAX) {
+        if (request->sent == 0 && lane->link->ops->share != NULL)
+            lane->link->ops->share(lane->link, request->parcel.beside + 1);
         taken = lane->link->ops->send(lane->link, parts, parts_left(request, parts));
         if (taken == -EAGAIN)
             return true;

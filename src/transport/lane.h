@@ -32,6 +32,7 @@ typedef struct tti_known_group {
     uint32_t  group;
     tti_cause finished; /* TUTTI_OK: alive; else its requests end with this, its messages are dropped */
     bool      told;     /* this member has told the others, or passed on what it was told */
+    bool      aborted;  /* here, also where another cause was the first: who waits for more words stops */
     int       n_ranks;  /* 0: not told */
     int      *ranks;    /* [n_ranks] mesh ranks */
 

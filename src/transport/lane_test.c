@@ -178,7 +178,7 @@ static end *open_end(wire *w)
     e->lane.peer = PEER;
     e->lane.where = "host 'x', pid 1";
     e->lane.way = TTI_WAY_OPEN;
-    assert_int_equal(tti_tcp_link_open(&w->port, &(tti_handle){ HANDLE }, 1, PEER, &e->lane.link), TUTTI_OK);
+    assert_int_equal(tti_tcp_link_open(&w->port, &(tti_handle){ HANDLE }, 1, PEER, NULL, &e->lane.link), TUTTI_OK);
     return e;
 }
 
@@ -706,7 +706,7 @@ static void an_end_stays(void **state)
         tti_link *link = NULL;
 
         w.last = ends[i];
-        assert_int_equal(tti_tcp_link_open(&w.port, &(tti_handle){ HANDLE }, 1, PEER, &link), TUTTI_OK);
+        assert_int_equal(tti_tcp_link_open(&w.port, &(tti_handle){ HANDLE }, 1, PEER, NULL, &link), TUTTI_OK);
         assert_int_equal(link->ops->recv(link, out, sizeof(tti_frame)), sizeof(tti_frame));
         assert_true(link->ops->is_ahead(link));
         assert_int_equal(link->ops->recv(link, out, sizes[1]), sizes[1]);
@@ -916,7 +916,7 @@ static tti_link *open_striped(bundle *b)
 
     for (k = 0; k < STRIPES; k++)
         handles[k] = HANDLE + k;
-    assert_int_equal(tti_tcp_link_open(&b->port, handles, STRIPES, PEER, &link), TUTTI_OK);
+    assert_int_equal(tti_tcp_link_open(&b->port, handles, STRIPES, PEER, NULL, &link), TUTTI_OK);
     return link;
 }
 
@@ -1053,9 +1053,228 @@ static void a_message_goes_in_one_call(void **state)
     free(bytes);
 }
 
+/* ---- what the kernel knows of the sockets of a link ---- */
+
+static tti_stream_facts second_facts; /* of the second of two; the first is well */
+
+static int tell_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
+{
+    (void)port;
+    *facts_out = handle == HANDLE + 1 ? second_facts : (tti_stream_facts){ .heard_ms = 10 };
+    return 0;
+}
+
+static void close_nothing(tti_port *port, tti_handle handle)
+{
+    (void)port, (void)handle;
+}
+
+/* A socket that was not heard of for 20 s is cut if its segments, or its probes, have had no answer, and what is said names the
+ * interface. Silence alone is none: nobody may have had anything to say. */
+static void a_socket_that_has_no_answers_is_cut(void **state)
+{
+    static const struct {
+        uint32_t in_a_row, probes, heard_ms;
+        bool     cut, quiet;
+    } rows[] = {
+        { 0, 0, 10, false, false },      { 3, 0, 19999, false, true }, { 3, 0, 20000, true, true },
+        { 2, 0, 30000, false, true },    { 0, 3, 20000, true, true }, /* nothing of it could be sent at all */
+        { 0, 2, 30000, false, true },    { 1, 2, 20000, true, true },  { 9, 9, 9999, false, false },
+        { 0, 0, 1000000, false, true },
+    };
+    static const tti_port_ops ops = { .name = "facts", .stream_facts = tell_facts, .close = close_nothing };
+    static const tti_rails    rails = { .n = 2, .rail = { { .name = "one" }, { .name = "two" } } };
+    const tti_handle          handles[] = { HANDLE, HANDLE + 1 };
+    tti_port                  port = { .ops = &ops };
+    char                      text[TTI_WAY_TEXT_MAX];
+    tti_link                 *link;
+    size_t                    i;
+
+    (void)state;
+    assert_int_equal(tti_tcp_link_open(&port, handles, 2, PEER, &rails, &link), TUTTI_OK);
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        second_facts = (tti_stream_facts){ .in_a_row = rows[i].in_a_row, .probes = rows[i].probes, .heard_ms = rows[i].heard_ms };
+        assert_int_equal(link->ops->is_cut(link), rows[i].cut);
+        assert_int_equal(link->ops->is_quiet(link), rows[i].quiet);
+        link->ops->describe(link, text, sizeof text);
+        assert_non_null(strstr(text, rows[i].quiet ? "by interface 'two'" : "by interface 'one'"));
+    }
+    link->ops->close(link);
+}
+
+/* ---- room of a link ---------------------------------------------------------------------------------- */
+
+enum { STREAMS = 2, ROOM = 1 << 20, BOUND_LEAST = 32 << 10, BOUND_OF_ALL = 384 << 10 };
+
+/* What a link has asked the kernel for, socket by socket; it takes every byte. */
+typedef struct roomy {
+    tti_port         port; /* first */
+    tti_stream_facts facts;
+    int              n_bound, n_made, n_resend; /* calls */
+    int              room[STREAMS];             /* the latest */
+    size_t           sent_in; /* bytes that went while all sockets had the room that was asked for last */
+    int              last;
+} roomy;
+
+static void ask_for(roomy *r, tti_handle handle, int bytes)
+{
+    assert_in_range(handle, HANDLE, HANDLE + STREAMS - 1);
+    r->room[handle - HANDLE] = bytes;
+    r->last = bytes;
+    r->sent_in = 0;
+}
+
+static void bound_room(tti_port *port, tti_handle handle, int bytes)
+{
+    ((roomy *)port)->n_bound++;
+    ask_for((roomy *)port, handle, bytes);
+}
+
+static void make_room(tti_port *port, tti_handle handle, int bytes)
+{
+    ((roomy *)port)->n_made++;
+    ask_for((roomy *)port, handle, bytes);
+}
+
+static void resend_after(tti_port *port, tti_handle handle, int ms)
+{
+    (void)handle;
+    assert_in_range(ms, 1, 199); /* it is sooner than the kernel would */
+    ((roomy *)port)->n_resend++;
+}
+
+static int tell_trips(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
+{
+    (void)handle;
+    *facts_out = ((roomy *)port)->facts;
+    return 0;
+}
+
+static int64_t take_all(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    roomy *r = (roomy *)port;
+    size_t total = 0;
+    int    i;
+
+    (void)handle;
+    for (i = 0; i < n_parts; i++)
+        total += parts[i].size;
+    for (i = 0; i < STREAMS; i++)
+        assert_true(r->room[i] == r->last || r->room[i] == 0);
+    r->sent_in += total;
+    return (int64_t)total;
+}
+
+static const tti_port_ops roomy_ops = { .name = "roomy", .send = take_all, .close = close_nothing, .stream_facts = tell_trips,
+                                        .bound_room = bound_room, .make_room = make_room, .resend_after = resend_after };
+
+static roomy roomy_of(uint32_t round_trip_us, uint32_t least_trip_us)
+{
+    return (roomy){ .port = { &roomy_ops }, .facts = { .round_trip_us = round_trip_us, .least_trip_us = least_trip_us } };
+}
+
+static tti_link *open_roomy(roomy *r, int n_streams)
+{
+    const tti_handle handles[STREAMS] = { HANDLE, HANDLE + 1 };
+    tti_link        *link = NULL;
+
+    assert_int_equal(tti_tcp_link_open(&r->port, handles, n_streams, PEER, NULL, &link), TUTTI_OK);
+    assert_int_equal(r->n_made, n_streams);
+    assert_int_equal(r->last, ROOM);
+    return link;
+}
+
+/* One of many senders has a part of what all may have on the way, divided again by its own sockets, but some room at least; and all
+ * of it again when it sends alone. Nothing is asked for twice. */
+static void one_of_many_has_less_room(void **state)
+{
+    static const struct {
+        int n_senders, n_streams, each;
+    } rows[] = { { 2, 1, BOUND_OF_ALL / 2 }, { 3, 1, BOUND_OF_ALL / 3 }, { 17, 1, BOUND_LEAST }, { 2, 2, BOUND_OF_ALL / 4 },
+                 { 3, 2, BOUND_OF_ALL / 6 }, { 17, 2, BOUND_LEAST } };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        roomy     r = roomy_of(100, 0);
+        tti_link *link = open_roomy(&r, rows[i].n_streams);
+        int       k;
+
+        link->ops->share(link, 1);
+        assert_int_equal(r.n_bound + r.n_made, rows[i].n_streams); /* as it was opened */
+        for (k = 0; k < 2; k++)
+            link->ops->share(link, rows[i].n_senders);
+        assert_int_equal(r.n_bound, rows[i].n_streams);
+        for (k = 0; k < rows[i].n_streams; k++)
+            assert_int_equal(r.room[k], rows[i].each);
+        for (k = 0; k < 2; k++)
+            link->ops->share(link, 1);
+        assert_int_equal(r.n_made, 2 * rows[i].n_streams);
+        for (k = 0; k < rows[i].n_streams; k++)
+            assert_int_equal(r.room[k], ROOM);
+        assert_int_equal(r.n_bound, rows[i].n_streams);
+        link->ops->close(link);
+    }
+}
+
+/* On a long way the kernel is left to itself: it needs more on the way than such a part, and would begin slowly after every pause. What
+ * counts is the way, and not how long a process took to answer on it. */
+static void a_long_way_is_left_to_the_kernel(void **state)
+{
+    static const struct {
+        uint32_t round_trip_us, least_trip_us;
+        bool     is_near;
+    } rows[] = { { 100, 0, true },     { 499, 0, true }, { 500, 0, false }, { 10000, 0, false },
+                 { 10000, 60, true },  { 40000, 499, true }, { 40000, 500, false }, { 40000, 9000, false } };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        roomy     r = roomy_of(rows[i].round_trip_us, rows[i].least_trip_us);
+        tti_link *link = open_roomy(&r, STREAMS);
+
+        assert_int_equal(r.n_resend, rows[i].is_near ? STREAMS : 0);
+        link->ops->share(link, 17);
+        assert_int_equal(r.n_bound, rows[i].is_near ? STREAMS : 0);
+        link->ops->close(link);
+    }
+}
+
+/* A message has the room that its own call has for it, whoever sends it: what a message before had is over. */
+static void each_message_has_its_own_room(void **state)
+{
+    static uint8_t data[64];
+    roomy          r = roomy_of(100, 0);
+    end            e = { .lane = { .peer = PEER, .way = TTI_WAY_OPEN } };
+    tti_parcel     parcel = parcel_of(0, sizeof data, data);
+    int            i;
+
+    (void)state;
+    e.lane.link = open_roomy(&r, 1);
+    e.m.lanes = &e.lane;
+    e.m.n_ranks = 1;
+    for (i = 0; i < 3; i++) {
+        parcel.beside = 16;
+        assert_int_equal(tti_send_at_once(&e.m, channel, &parcel), sizeof(tti_frame) + sizeof data);
+        assert_int_equal(r.room[0], BOUND_LEAST);
+        assert_int_equal(r.sent_in, sizeof(tti_frame) + sizeof data);
+        parcel.beside = 0;
+        assert_int_equal(tti_send_at_once(&e.m, channel, &parcel), sizeof(tti_frame) + sizeof data);
+        assert_int_equal(r.room[0], ROOM);
+        assert_int_equal(r.sent_in, sizeof(tti_frame) + sizeof data);
+    }
+    assert_int_equal(r.n_bound, 3);
+    assert_int_equal(r.n_made, 4);
+    e.lane.link->ops->close(e.lane.link);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_socket_that_has_no_answers_is_cut),
+        cmocka_unit_test(one_of_many_has_less_room),
+        cmocka_unit_test(a_long_way_is_left_to_the_kernel),
+        cmocka_unit_test(each_message_has_its_own_room),
         cmocka_unit_test(a_stream_may_be_cut_anywhere),
         cmocka_unit_test(a_stream_may_come_in_pieces_of_any_size),
         cmocka_unit_test(a_message_may_be_shorter_than_its_room),

@@ -41,8 +41,16 @@ typedef struct tti_link_ops {
     tti_handle (*out_handle)(const tti_link *link);
     /* Optional. What is known of the way, for texts: "3 retransmissions, ..." in at most bytes, "" for nothing. */
     void (*describe)(const tti_link *link, char *out, size_t bytes);
+    /* Optional; NULL: never. Whether a part of the way, which has several, has not been heard of for long: then describe tells of
+     * that one, whatever else has ended. */
+    bool (*is_quiet)(const tti_link *link);
     /* Optional; NULL: never. Whether the net takes nothing any more, which no send or recv tells: a system call. */
     bool (*is_cut)(const tti_link *link);
+    /* Optional. What is sent next goes to a member to whom so many send at a time, this one included; 1: nobody else is known
+     * to. It is told of each message, before its first byte. */
+    void (*share)(tti_link *link, int n_senders);
+    /* Optional; NULL: unknown. How long ago, in ms, bytes last came from the peer; UINT32_MAX: unknown. System calls. */
+    uint32_t (*data_ms)(const tti_link *link);
 } tti_link_ops;
 
 struct tti_link {

@@ -23,6 +23,13 @@ typedef struct tti_member {
     char       where[TTI_CARD_HOST_MAX + 48];
 } tti_member;
 
+/** What a member that meets the others of its host tells those that have met (here.c). */
+typedef struct tti_here {
+    const tti_board *board;  /* NULL: it has not begun to meet them */
+    int64_t          say_ns; /* when it says that it is here; TTI_FOREVER: it has */
+    int64_t          deadline_ns;
+} tti_here;
+
 struct tti_mesh {
     tti_port   *port;
     int         rank;
@@ -35,8 +42,11 @@ struct tti_mesh {
     tti_handle  local_listener; /* members of this host come here, first to meet, then to agree */
     tti_handle  assembly_listener; /* members of other hosts come here to agree; none where all are on this one */
     tti_clerk   clerk;         /* of this host; until tti_mesh_open is done */
-    tti_handle  clerk_stream;  /* to it, behind a hello; TTI_NO_HANDLE: not needed, or not yet */
+    tti_handle  clerk_stream;  /* to it, or to the office, behind a hello; TTI_NO_HANDLE: not needed, or not yet. What has failed
+                                * stays until the last words are left */
+    tti_here    here;          /* until tti_mesh_open is done */
     tti_door    door;           /* until then, or as long as there are members of other hosts */
+    tti_addr   *rail_addrs;     /* [n_ranks x door.rails.n] where members listen; NULL: there are no rails */
     tti_mutex   registered_lock; /* guards the members' registered */
     bool        holds_registered;
     tti_health *health; /* NULL: all members are threads of this process, or not made yet */
@@ -56,8 +66,30 @@ tutti_status tti_meet_clerk(tti_mesh *mesh, const tti_mesh_config *config);
 /** Exchange signs with every member whose host hint is ours, and map their heaps. */
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config);
 
+/** How many connections two members have on each rail, or as such where there are none: TUTTI_TCP_STRIPES.
+ * @errors TUTTI_E_ARG  it is no number, or all of them are too many */
+tutti_status tti_stripes_wanted(const tti_rails *rails, int *stripes_out);
+/** Find the rails of this host, where ways to others go by TCP, and how many connections there are on each; at: the address
+ * that this member listens on.
+ * @errors TUTTI_E_ARG, TUTTI_E_NETWORK */
+tutti_status tti_rails_find(tti_mesh *mesh, const tti_addr *at, int *stripes_out);
+/** Listen on them, but for the first, and leave them on the board, which is due before the card. */
+tutti_status tti_rails_leave(tti_mesh *mesh, const tti_mesh_config *config);
+/** Learn those of all members, who must have as many; when there are cards. */
+tutti_status tti_rails_meet(tti_mesh *mesh, const tti_mesh_config *config);
+void tti_rails_close(tti_mesh *mesh);
+
 /** Whether two members have the same host hint. */
 bool tti_same_host(const tti_mesh *mesh, int a, int b);
+
+/* ---- here.c ----------------------------------------------------------------------------------------- */
+
+/** From now on this member waits for others of its host; once. */
+void tti_here_begin(tti_mesh *mesh, const tti_mesh_config *config);
+/** Say it, which may take a second, unless it has been said. */
+void tti_here_say(tti_mesh *mesh);
+/** tti_doubt_poll() of a member that waits for others of its host, and says in between that it is here. */
+int tti_here_poll(tti_mesh *mesh, tti_poll *set, int n, int64_t until_ns);
 
 /* ---- meet_signs.c ----------------------------------------------------------------------------------- */
 

@@ -21,6 +21,14 @@
 /* Over a local socket: four bytes, in the order of this host. */
 enum { WANTS = 1, HAS = 2 };
 
+/* Until something has come, or time is up, which the next read finds: who waits says in between that it is here. */
+static void await(tti_mesh *mesh, tti_handle stream, int64_t deadline_ns)
+{
+    tti_poll poll = { .handle = stream, .want = TTI_READ };
+
+    (void)tti_here_poll(mesh, &poll, 1, deadline_ns);
+}
+
 /* A connection inside a host is no network: that it ends tells of the other end. */
 static tutti_status of_peer(tutti_status st)
 {
@@ -40,6 +48,7 @@ static tutti_status hand_to(const tti_office *office, int rank)
     char         who[48];
 
     snprintf(who, sizeof who, "rank %d at the local socket", rank);
+    await(mesh, office->streams[rank], office->deadline_ns);
     st = tti_io_recv_all(mesh->port, office->streams[rank], &asked, sizeof asked, who, office->deadline_ns);
     if (st == TUTTI_OK && asked == WANTS)
         st = tti_io_send_all(mesh->port, office->streams[rank], mesh->cards, cards_bytes(mesh), who, office->deadline_ns);
@@ -67,6 +76,8 @@ tutti_status tti_office_ask_cards(tti_mesh *mesh, tti_handle stream, int office,
 
     snprintf(who, sizeof who, "rank %d, which reads for its host", office);
     st = tti_io_send_all(mesh->port, stream, &asks, sizeof asks, who, deadline_ns);
+    if (st == TUTTI_OK && cards != NULL)
+        await(mesh, stream, deadline_ns);
     if (st == TUTTI_OK && cards != NULL)
         st = tti_io_recv_all(mesh->port, stream, cards, cards_bytes(mesh), who, deadline_ns);
     return of_peer(st);

@@ -9,7 +9,8 @@
  * Proof   The socket is scoped by network namespace, its peer's user must be ours, the hello proves the
  *         job's secret, and the token on a member's card must be readable in the memory that it sent.
  *         Whoever has our hint and fails any of it is an error, never a guess.
- * Fails   Strangers at the socket are turned away and do not disturb the others. Who runs the office, and cannot go on
+ * Fails   Who waits for long says so on the board (here.c): on other hosts all of this one are missing, and one of them is the reason.
+ *         Strangers at the socket are turned away and do not disturb the others. Who runs the office, and cannot go on
  *         because a member has ended, leaves its words on the board before it hangs up on the others, who would take it
  *         for the one that failed. So that they find words when their time is up, its own is up a little earlier. Whoever loses
  *         another looks for such words first. */
@@ -25,10 +26,18 @@
 #include "base/doubt.h"
 #include "transport/trouble.h"
 
-enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256, WHO_MAX = TTI_CARD_HOST_MAX + 96 };
+enum {
+    STRANGER_MS = 2000,
+    ENDING_MS = 500, /* of a process, between two of its descriptors */
+    LISTED_MAX = 16,
+    SPARE_FILES = 256,
+    WHO_MAX = TTI_CARD_HOST_MAX + 96
+};
 
 #define LOOK_NS  (250 * TTI_MS)
 #define AHEAD_NS (100 * TTI_MS)
+
+_Static_assert(ENDING_MS < STRANGER_MS, "an office waits longer for what a stranger says than that one looks whether it has ended");
 
 bool tti_same_host(const tti_mesh *mesh, int a, int b)
 {
@@ -59,6 +68,26 @@ static tti_hello_config hello_config(const tti_mesh *mesh, bool client, const ch
     return hello;
 }
 
+/* As tti_hello_run(), by who says in between that it is here. Inside a host nothing is encrypted. */
+static tutti_status run_hello(tti_mesh *mesh, tti_handle stream, const tti_hello_config *config, int64_t deadline_ns,
+                              uint32_t *rank_out)
+{
+    const bool   tells = mesh->here.board != NULL && mesh->here.say_ns < deadline_ns;
+    tti_hello    hello;
+    tutti_status st;
+
+    tti_hello_begin(&hello, mesh->port, config);
+    st = tti_hello_advance(mesh->port, stream, &hello, tells ? mesh->here.say_ns : deadline_ns);
+    if (st == TUTTI_E_TIMEOUT && tells) {
+        tti_here_say(mesh);
+        st = tti_hello_advance(mesh->port, stream, &hello, deadline_ns);
+    }
+    if (st == TUTTI_OK && rank_out != NULL)
+        *rank_out = tti_hello_peer_rank(&hello);
+    tti_hello_release(&hello);
+    return st;
+}
+
 /* The office's side of one connection: who is it? -1 for a stranger, who was turned away. */
 static int greet(tti_office *office, tti_handle stream)
 {
@@ -69,7 +98,8 @@ static int greet(tti_office *office, tti_handle stream)
 
     if (office->deadline_ns < deadline)
         deadline = office->deadline_ns;
-    if (check_user(mesh->port, stream, "a process at the local socket", mesh->rank) != TUTTI_OK || tti_hello_run(mesh->port, stream, &hello, deadline, &rank) != TUTTI_OK ||
+    if (check_user(mesh->port, stream, "a process at the local socket", mesh->rank) != TUTTI_OK ||
+        run_hello(mesh, stream, &hello, deadline, &rank) != TUTTI_OK ||
         rank >= (uint32_t)mesh->n_ranks || (int)rank == mesh->rank ||
         !tti_same_host(mesh, (int)rank, mesh->rank) || office->streams[rank] != TTI_NO_HANDLE) {
         tti_log(TTI_LOG_WARN, "turned away a stranger at the local socket: %s", tutti_last_error());
@@ -144,7 +174,7 @@ static tutti_status accept_member(tti_office *office, int *n_missing)
     tti_handle   stream;
     int          rank;
 
-    if (tti_doubt_poll(port, &poll, 1, look_ns < office->deadline_ns ? look_ns : office->deadline_ns) == 0)
+    if (tti_here_poll(mesh, &poll, 1, look_ns < office->deadline_ns ? look_ns : office->deadline_ns) == 0)
         return tti_doubt_is_vain()                         ? tti_doubt_fail("a rank of this host")
                : tti_port_now(port) >= office->deadline_ns ? fail_missing(office, *n_missing)
                                                            : look_for_the_gone(office);
@@ -224,17 +254,36 @@ static int connect_to_office(const tti_mesh *mesh, const char *name, tti_handle 
     return mesh->port->ops->connect(mesh->port, &at, stream_out);
 }
 
-/* The stream has ended, with those words: because the office has? */
-static tutti_status fail_broken(const tti_mesh *mesh, const char *name, const char *who, tutti_status st)
+/* Whether the other end of a stream that was opened just now ends too, before it was answered. */
+static bool ends_unanswered(tti_port *port, tti_handle stream, int64_t until_ns)
 {
-    tti_handle probe = TTI_NO_HANDLE;
-    const int  err = connect_to_office(mesh, name, &probe);
+    tti_poll poll = { .handle = stream, .want = TTI_READ };
+    char     byte;
+    int64_t  got;
 
-    mesh->port->ops->close(mesh->port, err == 0 ? probe : TTI_NO_HANDLE);
-    return err == -ECONNREFUSED ? fail_closed(who) : st;
+    if (tti_doubt_poll(port, &poll, 1, until_ns) == 0)
+        return false;
+    got = port->ops->recv(port, stream, &byte, sizeof byte);
+    return got <= 0 && got != -EAGAIN;
 }
 
-/* Come to an office, and be sure of it. On failure the stream is closed. */
+/* The stream has ended, with those words: because the office has? A process that ends closes one descriptor after the other, the
+ * stream perhaps before the socket where it listens. A second stream tells: nobody takes it any more, or it ends as well with
+ * that socket. An office that lives, and did not know this rank, keeps it for longer, as long as nothing is said. */
+static tutti_status fail_broken(const tti_mesh *mesh, const char *name, const char *who, int64_t deadline_ns, tutti_status st)
+{
+    const int64_t end_ns = tti_port_now(mesh->port) + ENDING_MS * TTI_MS;
+    tti_handle    probe = TTI_NO_HANDLE;
+    const int     err = connect_to_office(mesh, name, &probe);
+    const bool    has_ended =
+        err == -ECONNREFUSED ||
+        (err == 0 && ends_unanswered(mesh->port, probe, end_ns < deadline_ns ? end_ns : deadline_ns));
+
+    mesh->port->ops->close(mesh->port, err == 0 ? probe : TTI_NO_HANDLE);
+    return has_ended ? fail_closed(who) : st;
+}
+
+/* Come to an office, and be sure of it. The stream is the caller's, also on failure, where there is one. */
 static tutti_status enter_office(tti_mesh *mesh, int office, const char *name, const char *who, int64_t deadline_ns,
                                  tti_handle *stream_out)
 {
@@ -245,15 +294,12 @@ static tutti_status enter_office(tti_mesh *mesh, int office, const char *name, c
 
     if (err != 0)
         return err == -ECONNREFUSED ? fail_closed(who) : fail_unreachable(mesh, office, err);
-    st = tti_hello_run(mesh->port, stream, &hello, deadline_ns, NULL);
+    *stream_out = stream;
+    st = run_hello(mesh, stream, &hello, deadline_ns, NULL);
     if (st == TUTTI_E_NETWORK)
-        st = fail_broken(mesh, name, who, st);
+        st = fail_broken(mesh, name, who, deadline_ns, st);
     if (st == TUTTI_OK)
         st = check_user(mesh->port, stream, who, mesh->rank);
-    if (st == TUTTI_OK)
-        *stream_out = stream;
-    else
-        mesh->port->ops->close(mesh->port, stream);
     return st;
 }
 
@@ -270,18 +316,21 @@ static tutti_status visit(tti_mesh *mesh, int office, int64_t deadline_ns, tti_h
     return st;
 }
 
+/* Who fails hangs up when it has left its words (tti_mesh_open): the office would ask for them first, and tell of a rank that has
+ * just left. */
 static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, int office, int n_members)
 {
-    tti_handle   stream = mesh->clerk_stream;
     tutti_status st = TUTTI_OK;
 
-    mesh->clerk_stream = TTI_NO_HANDLE;
-    if (stream == TTI_NO_HANDLE)
-        st = visit(mesh, office, config->deadline_ns, &stream);
+    if (mesh->clerk_stream == TTI_NO_HANDLE)
+        st = visit(mesh, office, config->deadline_ns, &mesh->clerk_stream);
     if (st == TUTTI_OK)
-        st = tti_office_visit(mesh, stream, office, n_members, config->deadline_ns);
-    mesh->port->ops->close(mesh->port, stream);
-    return st;
+        st = tti_office_visit(mesh, mesh->clerk_stream, office, n_members, config->deadline_ns);
+    if (st != TUTTI_OK)
+        return st;
+    mesh->port->ops->close(mesh->port, mesh->clerk_stream);
+    mesh->clerk_stream = TTI_NO_HANDLE;
+    return TUTTI_OK;
 }
 
 /* The cards, from the clerk; the stream stays for the visit. */
@@ -291,6 +340,7 @@ static tutti_status fetch_cards(tti_mesh *mesh, const tti_mesh_config *config)
     char             who[WHO_MAX];
     tutti_status     st;
 
+    tti_here_begin(mesh, config);
     snprintf(who, sizeof who, "rank %d, which reads for its host", clerk->rank);
     st = enter_office(mesh, clerk->rank, clerk->local_name, who, config->deadline_ns, &mesh->clerk_stream);
     if (st == TUTTI_OK)
@@ -389,6 +439,7 @@ tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
         if (mesh->members[rank].host == mesh->members[mesh->rank].host)
             office.ranks[office.n++] = rank;
     mesh->few_files = has_few_files(office.n);
+    tti_here_begin(mesh, config);
     if (office.n > 1)
         st = keeper == mesh->rank ? run_office(&office, config->board) : visit_office(mesh, config, keeper, office.n);
     if (st != TUTTI_OK && office.n > 1 && keeper != mesh->rank)

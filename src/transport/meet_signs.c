@@ -94,12 +94,12 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const signs *theirs)
     return TUTTI_OK;
 }
 
-static tutti_status wait_ready(tti_port *port, tti_handle handle, uint8_t want, int rank, int64_t deadline_ns)
+static tutti_status wait_ready(tti_mesh *mesh, tti_handle handle, uint8_t want, int rank, int64_t deadline_ns)
 {
     tti_poll poll = { .handle = handle, .want = want };
     char     who[48];
 
-    if (tti_doubt_poll(port, &poll, 1, deadline_ns) > 0)
+    if (tti_here_poll(mesh, &poll, 1, deadline_ns) > 0)
         return TUTTI_OK;
     if (tti_doubt_is_vain()) {
         snprintf(who, sizeof who, "rank %d at the local socket", rank);
@@ -122,9 +122,10 @@ static tutti_status pause_for_others(tti_port *port, const char *who, int64_t de
     return TUTTI_OK;
 }
 
-static tutti_status say(tti_port *port, tti_handle to, int to_rank, const notice *said, const signs *with,
+static tutti_status say(tti_mesh *mesh, tti_handle to, int to_rank, const notice *said, const signs *with,
                         int64_t deadline_ns)
 {
+    tti_port    *port = mesh->port;
     tutti_status st = TUTTI_OK;
     int          err = -EAGAIN;
     char         who[48];
@@ -137,7 +138,7 @@ static tutti_status say(tti_port *port, tti_handle to, int to_rank, const notice
     while (st == TUTTI_OK && (err == -EAGAIN || err == -ETOOMANYREFS)) {
         err = port->ops->send_fds(port, to, said, sizeof *said, with->fds, said->n * SIGNS);
         if (err == -EAGAIN)
-            st = wait_ready(port, to, TTI_WRITE, to_rank, deadline_ns);
+            st = wait_ready(mesh, to, TTI_WRITE, to_rank, deadline_ns);
         else if (err == -ETOOMANYREFS)
             st = pause_for_others(port, who, deadline_ns);
     }
@@ -203,7 +204,7 @@ static tutti_status hear(tti_mesh *mesh, tti_handle from, int from_rank, int64_t
     tutti_status st;
 
     while ((got = port->ops->recv_fds(port, from, heard_out, sizeof *heard_out, fds, PORTION * SIGNS, &n)) == -EAGAIN) {
-        st = wait_ready(port, from, TTI_READ, from_rank, deadline_ns);
+        st = wait_ready(mesh, from, TTI_READ, from_rank, deadline_ns);
         if (st != TUTTI_OK)
             return st;
     }
@@ -228,7 +229,7 @@ static tutti_status ask(const tti_office *office, int rank)
 {
     const notice asked = { .what = ASK };
 
-    return say(office->mesh->port, office->streams[rank], rank, &asked, NULL, office->deadline_ns);
+    return say(office->mesh, office->streams[rank], rank, &asked, NULL, office->deadline_ns);
 }
 
 /* The signs of a member that was asked; they are the caller's. */
@@ -274,7 +275,7 @@ static tutti_status give(const tti_office *office, int to, const int *ranks, con
             with[said.n] = theirs[i];
             said.ranks[said.n++] = ranks[i];
         }
-    return say(office->mesh->port, office->streams[to], to, &said, with, office->deadline_ns);
+    return say(office->mesh, office->streams[to], to, &said, with, office->deadline_ns);
 }
 
 /* The office is given nothing. A portion that is one member alone has nothing
@@ -410,12 +411,12 @@ tutti_status tti_office_visit(tti_mesh *mesh, tti_handle stream, int office, int
             return st;
         if (heard.what == ASK) {
             asks--;
-            st = say(mesh->port, stream, office, &mine, &own, deadline_ns);
+            st = say(mesh, stream, office, &mine, &own, deadline_ns);
         } else if (heard.what == GIVE) {
             others -= heard.n;
             st = adopt_all(mesh, &heard, theirs);
             if (st == TUTTI_OK)
-                st = say(mesh->port, stream, office, &taken, NULL, deadline_ns);
+                st = say(mesh, stream, office, &taken, NULL, deadline_ns);
         } else {
             st = fail_answer(office);
         }

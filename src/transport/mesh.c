@@ -48,19 +48,19 @@ static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
     return TUTTI_OK;
 }
 
-static tutti_status read_stripes(int64_t *stripes_out)
+tutti_status tti_mesh_check_env(const tutti_transport_ops *transport)
 {
-    return tti_env_int("TUTTI_TCP_STRIPES", 1, TTI_TCP_STRIPES_MAX, stripes_out);
-}
-
-tutti_status tti_mesh_check_env(void)
-{
-    int64_t      stripes;
+    tti_rails    rails;
+    int          stripes;
     tti_ports    ports;
     bool         any;
     int64_t      heartbeat_ms, silent_ms;
-    tutti_status st = read_stripes(&stripes);
+    tutti_status st = TUTTI_OK;
 
+    if (transport == NULL) /* as in tti_rails_find() */
+        st = tti_rails_wanted(tti_port_system(), TTI_ADDR_IP4, &rails);
+    if (st == TUTTI_OK && transport == NULL)
+        st = tti_stripes_wanted(&rails, &stripes);
     if (st == TUTTI_OK)
         st = tti_ports_wanted(&ports);
     if (st == TUTTI_OK)
@@ -96,17 +96,15 @@ static void fingerprint(const tutti_transport_ops *transport, uint8_t out[4])
 static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
 {
     tti_addr     at, bound, told;
-    int64_t      stripes = 1;
-    tutti_status st = read_stripes(&stripes);
+    int          stripes = 1;
+    tutti_status st = tti_addr_parse(host, 0, &at);
 
-    if (mesh->door.transport != NULL) /* what would be divided does not go by TCP */
-        stripes = 1;
+    if (st == TUTTI_OK)
+        st = tti_rails_find(mesh, &at, &stripes);
     fingerprint(mesh->door.transport, card->transport);
     card->stripes = (uint8_t)stripes;
+    card->rails = (uint8_t)mesh->door.rails.n;
     card->seal = (uint8_t)mesh->door.secret.seal;
-    mesh->door.n_stripes = (int)stripes;
-    if (st == TUTTI_OK)
-        st = tti_addr_parse(host, 0, &at);
     if (st == TUTTI_OK)
         st = tti_listen_tcp(mesh->port, &at, BACKLOG, &mesh->door.secret, &bound, &mesh->door.listener);
     if (st == TUTTI_OK)
@@ -222,6 +220,8 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
         mesh->members[i].pidfd = -1;
         mesh->members[i].registered_fd = -1;
     }
+    for (i = 0; i < TTI_RAILS_MAX; i++)
+        mesh->door.rail_listeners[i] = TTI_NO_HANDLE;
     tti_mutex_init(&mesh->registered_lock);
     return mesh;
 }
@@ -231,6 +231,7 @@ static void close_door(tti_mesh *mesh)
 {
     mesh->port->ops->close(mesh->port, mesh->door.listener);
     mesh->door.listener = TTI_NO_HANDLE;
+    tti_rails_close(mesh);
     mesh->port->ops->close(mesh->port, mesh->assembly_listener);
     mesh->assembly_listener = TTI_NO_HANDLE;
 }
@@ -322,14 +323,15 @@ static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
 /* Both ends of a way must count on as many connections. */
 static tutti_status check_stripes(const tti_mesh *mesh)
 {
-    int rank;
+    const int own = mesh->door.n_stripes / (mesh->door.rails.n > 0 ? mesh->door.rails.n : 1);
+    int       rank;
 
     for (rank = 0; rank < mesh->n_ranks; rank++)
-        if (mesh->cards[rank].stripes != mesh->door.n_stripes)
+        if (mesh->cards[rank].stripes != own)
             return tti_fail(TUTTI_E_ARG,
                             "rank %d was started with TUTTI_TCP_STRIPES=%u, rank %d with %d\n"
                             "  next: give all ranks the same number",
-                            rank, mesh->cards[rank].stripes, mesh->rank, mesh->door.n_stripes);
+                            rank, mesh->cards[rank].stripes, mesh->rank, own);
     return TUTTI_OK;
 }
 
@@ -447,6 +449,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     if (st == TUTTI_OK)
         listen_for_assembly(mesh, config->listen_host, &card);
     if (st == TUTTI_OK)
+        st = tti_rails_leave(mesh, config);
+    if (st == TUTTI_OK)
         st = tti_cards_exchange(config, &card, mesh->cards, &mesh->clerk, &unread);
     if (st == TUTTI_OK && unread)
         st = tti_meet_clerk(mesh, config);
@@ -456,6 +460,10 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
         st = check_seals(mesh);
     if (st == TUTTI_OK)
         st = check_transports(mesh);
+    if (st == TUTTI_OK)
+        st = tti_cards_check_addresses(mesh->cards, mesh->n_ranks);
+    if (st == TUTTI_OK)
+        st = tti_rails_meet(mesh, config);
     if (st != TUTTI_OK)
         return st;
     warn_of_transports(mesh);
@@ -475,9 +483,11 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
 
 static void log_members(const tti_mesh *mesh)
 {
-    const char *far = mesh->door.transport != NULL ? mesh->door.transport->name : "TCP";
-    int         rank, here = 0, hosts = 0;
+    char far[TTI_RAILS_TEXT_MAX + 64], rails[TTI_RAILS_TEXT_MAX];
+    int  rank, here = 0, hosts = 0;
 
+    snprintf(far, sizeof far, "%s%s%s", mesh->door.transport != NULL ? mesh->door.transport->name : "TCP",
+             mesh->door.rails.n > 0 ? " over " : "", tti_rails_text(&mesh->door.rails, rails));
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         here += mesh->members[rank].heap != NULL;
         hosts += mesh->members[rank].host == rank;
@@ -554,6 +564,7 @@ void tti_mesh_close(tti_mesh *mesh)
     if (mesh->holds_registered)
         tti_registered_drop();
     tti_mutex_release(&mesh->registered_lock);
+    free(mesh->rail_addrs);
     free(mesh->members);
     free(mesh);
 }
@@ -616,6 +627,13 @@ tti_handle tti_mesh_bell_of(const tti_mesh *mesh, int rank)
 const tti_addr *tti_mesh_addr(const tti_mesh *mesh, int rank)
 {
     return mesh->members[rank].heap == NULL ? &mesh->members[rank].addr : NULL;
+}
+
+const tti_addr *tti_mesh_rail_addr(const tti_mesh *mesh, int rank, int rail)
+{
+    if (mesh->members[rank].heap != NULL || rail == 0)
+        return tti_mesh_addr(mesh, rank);
+    return &mesh->rail_addrs[(size_t)rank * (size_t)mesh->door.rails.n + (size_t)rail];
 }
 
 const tti_door *tti_mesh_door(const tti_mesh *mesh)

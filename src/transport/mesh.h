@@ -35,11 +35,12 @@ typedef struct tti_mesh_config {
     int64_t           deadline_ns;
 } tti_mesh_config;
 
-/** Whether what tti_mesh_open() will read can be meant at all: for before anybody is waited for, as all hosts have the
+/** Whether what tti_mesh_open() will read with such a transport can be meant at all: for before anybody is waited for, as all hosts have the
  * same mistake, and the first one to meet it would leave the others to look for it.
- * @errors TUTTI_E_ARG  TUTTI_TCP_STRIPES, TUTTI_PORT_RANGE, TUTTI_LISTEN, TUTTI_HEARTBEAT_MS or TUTTI_SILENT_MS */
-tutti_status tti_mesh_check_env(void);
-/** The same of a transport: it proves nothing and hides nothing, and so would undo what TUTTI_TLS asks for. NULL is fine.
+ * @errors TUTTI_E_ARG  TUTTI_PORT_RANGE, TUTTI_LISTEN, TUTTI_HEARTBEAT_MS or TUTTI_SILENT_MS; with TCP also TUTTI_TCP_STRIPES, or
+ *                      several interfaces that are named one by one (wire/rails.h) */
+tutti_status tti_mesh_check_env(const tutti_transport_ops *transport);
+/** Whether a transport can be meant: it proves nothing and hides nothing, and so would undo what TUTTI_TLS asks for. NULL is fine.
  * @errors TUTTI_E_UNSUPPORTED  that is asked for; TUTTI_E_ARG  TUTTI_TLS or its companions */
 tutti_status tti_mesh_check_transport(const tutti_transport_ops *transport);
 

@@ -590,6 +590,26 @@ static void too_many_connections_are_refused(void **state)
     unsetenv("TUTTI_TCP_STRIPES");
 }
 
+/* What is read where bytes go by TCP says nothing to a world whose bytes a plug-in carries. */
+static void what_is_not_read_is_not_refused(void **state)
+{
+    static const tutti_transport_ops plugin = { .name = "other" };
+
+    (void)state;
+    assert_int_equal(tti_mesh_check_env(NULL), TUTTI_OK);
+    setenv("TUTTI_TCP_STRIPES", "9", 1);
+    assert_int_equal(tti_mesh_check_env(NULL), TUTTI_E_ARG);
+    assert_int_equal(tti_mesh_check_env(&plugin), TUTTI_OK);
+    unsetenv("TUTTI_TCP_STRIPES");
+    setenv("TUTTI_SOCKET_IFNAME", "=none0,=none1", 1);
+    assert_int_equal(tti_mesh_check_env(NULL), TUTTI_E_ARG);
+    assert_int_equal(tti_mesh_check_env(&plugin), TUTTI_OK);
+    unsetenv("TUTTI_SOCKET_IFNAME");
+    setenv("TUTTI_HEARTBEAT_MS", "often", 1);
+    assert_int_equal(tti_mesh_check_env(&plugin), TUTTI_E_ARG); /* this one is read */
+    unsetenv("TUTTI_HEARTBEAT_MS");
+}
+
 /* A clock that goes slowly: what the library gives a moment for has many, however late the machine gives it a core. */
 enum { SLOWNESS = 30 };
 
@@ -671,6 +691,174 @@ static void who_leaves_tells_those_it_is_late_with(void **state)
     slow_down(&ops); /* a rank that leaves stays for 70 ms, in which two threads need a core some times: no test of how soon they have it */
     ops.connect = connect_late;
     run_ranks_over(&port, 2, true, body_late_way);
+}
+
+/* ---- a host that has two interfaces, both named ---- */
+
+static _Atomic int left_by[2], crossed; /* connections from one interface to the same of the peer's, and to the other */
+
+static int two_interfaces(tti_port *port, tti_interface *out, int max)
+{
+    int i;
+
+    (void)port;
+    assert_true(max >= 2);
+    for (i = 0; i < 2; i++) {
+        out[i] = (tti_interface){ .up = true, .addr = { .family = TTI_ADDR_IP4, .ip = { 127, 0, 0, (uint8_t)(i + 1) } } };
+        snprintf(out[i].name, sizeof out[i].name, "r%d", i);
+    }
+    return 2;
+}
+
+static int connect_from_one(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out)
+{
+    tti_port *system = tti_port_system();
+
+    (void)port;
+    atomic_fetch_add(from->ip[3] == to->ip[3] ? &left_by[from->ip[3] - 1] : &crossed, 1);
+    return system->ops->connect_from(system, from, to, handle_out);
+}
+
+/* By two interfaces, which tti_port_system() need not have. */
+static void run_on_rails(int size, rank_body body)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    ops.interfaces = two_interfaces;
+    ops.connect_from = connect_from_one;
+    setenv("TUTTI_SOCKET_IFNAME", "=r0,=r1", 1);
+    left_by[0] = left_by[1] = crossed = 0;
+    run_ranks_over(&port, size, true, body);
+    unsetenv("TUTTI_SOCKET_IFNAME");
+    assert_int_equal(crossed, 0);
+}
+
+static void ways_go_by_all_interfaces(void **state)
+{
+    (void)state;
+    run_on_rails(2, body_striped);
+    assert_true(left_by[0] >= 1 && left_by[1] >= 1); /* more where two began at once, or one began anew */
+    setenv("TUTTI_TCP_STRIPES", "3", 1);
+    run_on_rails(2, body_striped);
+    assert_true(left_by[0] >= 3 && left_by[1] >= 3);
+    unsetenv("TUTTI_TCP_STRIPES");
+    run_on_rails(5, body_all_pairs);
+    assert_true(left_by[0] >= 10 && left_by[1] >= 10);
+}
+
+/* What rank 1 leaves of its interfaces is spoilt at a place, and what both ranks say of it. */
+static struct {
+    size_t       at;
+    uint8_t      byte;
+    tutti_status status;
+    const char  *words;
+} spoilt;
+
+static tutti_status put_spoilt(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
+{
+    uint8_t left[512];
+
+    if (strncmp(key, "rails/", 6) != 0)
+        return board_put(context, key, data, bytes, deadline_ns);
+    assert_in_range(bytes, spoilt.at + 1, sizeof left);
+    memcpy(left, data, bytes);
+    left[spoilt.at] = spoilt.byte;
+    return board_put(context, key, left, bytes, deadline_ns);
+}
+
+static void *spoilt_main(void *arg)
+{
+    rank_ctx       *ctx = arg;
+    tti_port_ops    ops = *tti_port_system()->ops;
+    tti_port        port = { .ops = &ops };
+    const tti_board board = { .context = ctx->board, .put = ctx->rank == 1 ? put_spoilt : board_put, .get = board_get, .has = board_has };
+    tti_mesh_config config = config_of(ctx, &board);
+
+    ops.interfaces = two_interfaces;
+    config.port = &port;
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == spoilt.status);
+    if (ctx->mesh == NULL)
+        CHECK(ctx, strstr(tutti_last_error(), spoilt.words) != NULL);
+    tti_mesh_close(ctx->mesh);
+    return NULL;
+}
+
+static void what_is_left_of_interfaces_is_looked_at(void **state)
+{
+    enum { RANK = 8, N = 12, FIRST = 16, EACH = TTI_INTERFACE_NAME_MAX + 24, FAMILY = EACH - 2 };
+    static const struct {
+        size_t  at;
+        uint8_t byte;
+    } damaged[] = { { 0, 0 }, { 4, 9 }, { 6, 1 }, { RANK, 0 }, { N, 3 }, { N + 3, 0x80 }, { FIRST + FAMILY, 5 } };
+    size_t i;
+
+    (void)state;
+    setenv("TUTTI_SOCKET_IFNAME", "=r0,=r1", 1);
+    for (i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        spoilt.at = damaged[i].at;
+        spoilt.byte = damaged[i].byte;
+        spoilt.status = TUTTI_E_STORE;
+        spoilt.words = "what rank 1 has left of its interfaces is damaged";
+        run_refused(spoilt_main, 2);
+    }
+    spoilt.at = FIRST + EACH + FAMILY; /* its second is of another kind than ours */
+    spoilt.byte = 6;
+    spoilt.status = TUTTI_E_MISMATCH;
+    spoilt.words = "rank 1 has an IPv6 address on its interface 'r1', rank";
+    run_refused(spoilt_main, 2);
+    unsetenv("TUTTI_SOCKET_IFNAME");
+}
+
+static _Atomic int n_in_vain; /* questions for what was left of interfaces that had no time for an answer to come */
+
+/* A board that is far away. */
+static tutti_status get_late(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns)
+{
+    enum { TRIP_MS = 10 };
+    tti_port     *port = tti_port_system();
+    const int64_t comes_ns = port->ops->now_ns(port) + TRIP_MS * TTI_MS;
+
+    if (strncmp(key, "rails/", 6) != 0)
+        return board_get(context, key, out, bytes, deadline_ns);
+    if (comes_ns > deadline_ns) {
+        atomic_fetch_add(&n_in_vain, 1);
+        return tti_fail(TUTTI_E_TIMEOUT, "the board did not answer in time");
+    }
+    port->ops->sleep_until(port, comes_ns); /* the way there and back */
+    return board_get(context, key, out, bytes, deadline_ns);
+}
+
+static void *far_from_board_main(void *arg)
+{
+    rank_ctx       *ctx = arg;
+    tti_port_ops    ops = *tti_port_system()->ops;
+    tti_port        port = { .ops = &ops };
+    const tti_board board = { .context = ctx->board, .put = board_put, .get = get_late, .has = board_has };
+    tti_mesh_config config = config_of(ctx, &board);
+
+    ops.interfaces = two_interfaces;
+    config.port = &port;
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
+    tti_mesh_close(ctx->mesh);
+    return NULL;
+}
+
+/* Every question has time for its answer: one that has none is asked in vain, and again. On a machine that stands still for long a
+ * question may come late, but not in every world. */
+static void interfaces_are_asked_for_with_patience(void **state)
+{
+    enum { WORLDS = 10 };
+    int i = 0;
+
+    (void)state;
+    setenv("TUTTI_SOCKET_IFNAME", "=r0,=r1", 1);
+    do {
+        atomic_store(&n_in_vain, 0);
+        run_refused(far_from_board_main, 2);
+    } while (atomic_load(&n_in_vain) > 0 && ++i < WORLDS);
+    unsetenv("TUTTI_SOCKET_IFNAME");
+    assert_true(i < WORLDS);
 }
 
 /* ---- two threads of a rank, of which one sleeps in poll ---- */
@@ -1141,6 +1329,77 @@ static void a_peer_that_leaves_is_named(void **state)
     run_ranks(2, body_leaves);
 }
 
+/* ---- more words of a lost connection (learn.c) */
+
+static _Thread_local int n_sleeps; /* of this rank, not of the threads beside it */
+
+static void sleep_counted(tti_port *port, int64_t deadline_ns)
+{
+    n_sleeps++;
+    tti_port_system()->ops->sleep_until(port, deadline_ns);
+}
+
+static void expects_no_expiry(void *context, int64_t waited_ns)
+{
+    rank_ctx *ctx = context;
+
+    (void)waited_ns;
+    CHECK(ctx, !"the message ended before its time was up");
+}
+
+/* The connection with rank 1 is lost before the message begins, nothing tells of that rank's end, and the message may take a
+ * millisecond: that is one sleep, and where the machine rounds down another. */
+static void expect_short_words(rank_ctx *ctx, bool is_send)
+{
+    const tti_expiry expiry = { .timeout_ms = 1, .expired = expects_no_expiry, .ctx = ctx };
+    int              value = 0, peer = -1;
+    const tti_parcel parcel = { .peer = 1, .tag = 5, .dtype = TUTTI_U8, .data = &value, .bytes = sizeof value };
+
+    n_sleeps = 0;
+    CHECK(ctx, tti_messenger_transfer(ctx->messenger, p2p, &parcel, is_send, &expiry, &peer) == TUTTI_E_PEER);
+    CHECK(ctx, strstr(tutti_last_error(), "the connection to rank 1 (") == tutti_last_error());
+    CHECK(ctx, n_sleeps <= 2);
+}
+
+/* Rank 1 closes its messenger, and stays in the world: all that is seen of it is the end of the connection. */
+static void body_lets_go(rank_ctx *ctx)
+{
+    static const int ranks[2] = { 0, 1 };
+    char             word = 0;
+    int              value = 0;
+
+    CHECK(ctx, tti_messenger_enter(ctx->messenger, 0, ranks, 2) == TUTTI_OK);
+    if (ctx->rank == 1) {
+        CHECK(ctx, do_send(ctx, 0, 0, &value, sizeof value) == TUTTI_OK);
+        tti_messenger_close(ctx->messenger);
+        ctx->messenger = NULL;
+        CHECK(ctx, board_get(ctx->board, "looked", &word, 0, ctx->deadline_ns) == TUTTI_OK);
+        return;
+    }
+    CHECK(ctx, do_recv(ctx, 1, 0, &value, sizeof value) == TUTTI_OK);
+    CHECK(ctx, do_recv(ctx, 1, 5, &value, sizeof value) == TUTTI_E_PEER);
+    expect_short_words(ctx, false);
+    expect_short_words(ctx, true);
+    tti_messenger_fail(ctx->messenger, 0, TUTTI_E_PEER, ranks, 2);
+    expect_short_words(ctx, false); /* the group is finished, too */
+    tti_messenger_abort(ctx->messenger, 0);
+    n_sleeps = 0;
+    CHECK(ctx, tti_messenger_learn(ctx->messenger, 0, NULL, ctx->deadline_ns, TUTTI_E_PEER) == TUTTI_E_PEER);
+    CHECK(ctx, strstr(tutti_last_error(), "the connection to rank 1 (") == tutti_last_error());
+    CHECK(ctx, n_sleeps == 0); /* although the group was not finished by the abort */
+    CHECK(ctx, board_put(ctx->board, "looked", &word, 0, 0) == TUTTI_OK);
+}
+
+static void more_words_are_waited_for_no_longer_than_may_be(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    ops.sleep_until = sleep_counted;
+    run_ranks_over(&port, 2, true, body_lets_go);
+}
+
 /* Every other rank leaves: a receive from any source has nobody to wait for. */
 static void body_deserted(rank_ctx *ctx)
 {
@@ -1296,6 +1555,33 @@ static void missing_ranks_are_named(void **state)
     open_alone(state, 4, 50, &board, "rank 0 has joined this world already", TUTTI_E_ARG);
     board.n = 0;
     open_alone(state, 5000, 50, &board, "and perhaps others did not come", TUTTI_E_TIMEOUT);
+    tti_mutex_release(&board.lock);
+}
+
+static int64_t silent_from_ns; /* the board says nothing about pieces from then on */
+
+static tutti_status has_in_time(void *context, const char *key, int64_t deadline_ns, bool *there_out)
+{
+    if (tti_port_now(tti_port_system()) >= silent_from_ns)
+        return tti_fail(TUTTI_E_TIMEOUT, "the board does not say whether '%s' is there", key);
+    return board_has(context, key, deadline_ns, there_out);
+}
+
+/* When time is up the board does not answer any more: whom this rank waited for until then it knows. */
+static void who_was_awaited_is_named_without_the_board(void **state)
+{
+    test_board            board = { .n = 0 };
+    const tti_board       table = { .context = &board, .put = board_put, .get = board_get, .has = has_in_time };
+    rank_ctx              ctx = { .rank = 0, .size = 2, .deadline_ns = tti_deadline(tti_port_system(), 1500, 0) };
+    const tti_mesh_config config = config_of(&ctx, &table);
+    tti_mesh             *mesh = NULL;
+
+    (void)state;
+    tti_mutex_init(&board.lock);
+    silent_from_ns = ctx.deadline_ns;
+    assert_int_equal(tti_mesh_open(&config, &mesh), TUTTI_E_TIMEOUT);
+    if (strstr(tutti_last_error(), "ranks 1 and perhaps others did not come") == NULL)
+        fail_msg("%s", tutti_last_error());
     tti_mutex_release(&board.lock);
 }
 
@@ -1467,6 +1753,167 @@ static void who_ends_in_its_hello_is_named(void **state)
     check_without_office(&board);
     pthread_join(office, NULL);
     tti_mutex_release(&board.lock);
+}
+
+/* It takes one, and hangs up on it; then it ends, or lives, and takes nobody any more. */
+typedef struct hasty_office {
+    tti_handle listener;
+    bool       lives;
+} hasty_office;
+
+/* Closes what a process closes that ends, the stream before the socket where it listens, and that only when the other end looks whether
+ * it listens. */
+static void *end_stream_first(void *arg)
+{
+    const hasty_office *office = arg;
+    tti_port           *port = tti_port_system();
+    const int64_t       deadline_ns = tti_deadline(port, LIMIT_MS, 0);
+    tti_poll            poll = { .handle = office->listener, .want = TTI_READ }, hello = { .want = TTI_READ };
+    uint8_t             read[TTI_HELLO_CLIENT_BYTES]; /* what is left unread resets the stream */
+
+    port->ops->poll(port, &poll, 1, deadline_ns);
+    hello.handle = port->ops->accept(port, office->listener, NULL);
+    port->ops->poll(port, &hello, 1, deadline_ns);
+    (void)port->ops->recv(port, hello.handle, read, sizeof read);
+    port->ops->close(port, hello.handle);
+    port->ops->poll(port, &poll, 1, deadline_ns);
+    if (!office->lives)
+        port->ops->close(port, office->listener);
+    return NULL;
+}
+
+/* Rank 1 meets rank 0, which does that: what it has to say. */
+static void meet_a_hasty_office(bool lives, tutti_status wanted, const char *words)
+{
+    test_board            board = { .n = 0 };
+    const tti_board       table = { .context = &board, .put = board_put, .get = board_get, .has = board_has };
+    rank_ctx              ctx = { .rank = 1, .size = 2, .board = &board, .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+    const tti_mesh_config config = config_of(&ctx, &table);
+    tti_card             *card = (tti_card *)(void *)board.entry[0].data;
+    tti_addr              at = { .family = TTI_ADDR_LOCAL }, bound;
+    hasty_office          office = { .listener = TTI_NO_HANDLE, .lives = lives };
+    pthread_t             thread;
+
+    tti_mutex_init(&board.lock);
+    leave_card(&board, 0, 2);
+    memcpy(at.name, card->local_name, sizeof at.name);
+    assert_int_equal(tti_port_system()->ops->listen(tti_port_system(), &at, 4, &bound, &office.listener), 0);
+    assert_int_equal(pthread_create(&thread, NULL, end_stream_first, &office), 0);
+    assert_int_equal(tti_mesh_open(&config, &ctx.mesh), wanted);
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+    pthread_join(thread, NULL);
+    if (lives)
+        tti_port_system()->ops->close(tti_port_system(), office.listener);
+    tti_mutex_release(&board.lock);
+}
+
+static void who_ends_is_told_from_one_with_another_secret(void **state)
+{
+    (void)state;
+    meet_a_hasty_office(false, TUTTI_E_PEER, "the first of this host, has ended or given up");
+    meet_a_hasty_office(true, TUTTI_E_NETWORK, "it may have another secret");
+}
+
+/* A visitor of the office that fails there, and whether it hangs up before its words are on the board. */
+typedef struct quitter {
+    tti_port     base; /* first: the two pointers convert both ways */
+    tti_port_ops ops;
+    test_board  *board;
+    bool         in_hello;  /* it fails there; else behind it */
+    tti_handle   office;    /* its stream */
+    bool         hung_up, left_words_first;
+} quitter;
+
+static int connect_to_quit(tti_port *port, const tti_addr *to, tti_handle *handle_out)
+{
+    quitter  *q = (quitter *)port;
+    const int err = tti_port_system()->ops->connect(tti_port_system(), to, handle_out);
+
+    if (err == 0 && to->family == TTI_ADDR_LOCAL && q->office == TTI_NO_HANDLE)
+        q->office = *handle_out;
+    return err;
+}
+
+static int64_t recv_and_quit(tti_port *port, tti_handle handle, void *out, size_t bytes)
+{
+    const quitter *q = (const quitter *)port;
+
+    return q->in_hello && handle == q->office ? -EIO : tti_port_system()->ops->recv(port, handle, out, bytes);
+}
+
+static int64_t recv_fds_and_quit(tti_port *port, tti_handle handle, void *out, size_t bytes, int *fds_out, int n_fds_max,
+                                 int *n_fds_out)
+{
+    (void)port;
+    (void)handle;
+    (void)out;
+    (void)bytes;
+    (void)fds_out;
+    (void)n_fds_max;
+    *n_fds_out = 0;
+    return -EIO;
+}
+
+static void hang_up_and_look(tti_port *port, tti_handle handle)
+{
+    quitter *q = (quitter *)port;
+
+    if (handle != TTI_NO_HANDLE && handle == q->office && !q->hung_up) {
+        q->hung_up = true;
+        (void)board_has(q->board, TTI_TROUBLE_KEY, 0, &q->left_words_first);
+    }
+    tti_port_system()->ops->close(port, handle);
+}
+
+static void *join_and_quit(void *arg)
+{
+    rank_ctx             *ctx = arg;
+    const tti_board       table = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
+    const tti_mesh_config config = config_of(ctx, &table);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) != TUTTI_OK);
+    CHECK(ctx, strstr(tutti_last_error(), "seen here") == NULL);
+    return NULL;
+}
+
+/* Rank 0 has the office of two; rank 1 comes, and gives up. */
+static void quit_the_office(bool in_hello, const char *words)
+{
+    test_board board = { .n = 0 };
+    quitter    q = { .ops = *tti_port_system()->ops, .board = &board, .in_hello = in_hello, .office = TTI_NO_HANDLE };
+    rank_ctx   ctx[2];
+    pthread_t  threads[2];
+    int        rank;
+
+    q.base.ops = &q.ops;
+    q.ops.connect = connect_to_quit;
+    q.ops.recv = recv_and_quit;
+    q.ops.recv_fds = recv_fds_and_quit;
+    q.ops.close = hang_up_and_look;
+    tti_mutex_init(&board.lock);
+    for (rank = 0; rank < 2; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = 2, .board = &board, .port = rank == 1 ? &q.base : NULL,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, join_and_quit, &ctx[rank]), 0);
+    }
+    for (rank = 0; rank < 2; rank++)
+        pthread_join(threads[rank], NULL);
+    tti_mutex_release(&board.lock);
+    for (rank = 0; rank < 2; rank++)
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s", ctx[rank].failure);
+    assert_true(q.hung_up);
+    if (!q.left_words_first)
+        fail_msg("%s: it hung up on the office before its words were on the board", words);
+}
+
+/* The office looks for words when it sees the end of the stream: they have to be there. */
+static void who_gives_up_hangs_up_behind_its_words(void **state)
+{
+    (void)state;
+    quit_the_office(true, "in the hello");
+    quit_the_office(false, "behind the hello");
 }
 
 static void *join_with_another_size(void *arg)
@@ -1787,6 +2234,10 @@ int main(void)
         cmocka_unit_test(who_leaves_tells_those_it_is_late_with),
         cmocka_unit_test(every_connection_takes_the_congestion_control),
         cmocka_unit_test(an_unknown_congestion_control_is_refused),
+        cmocka_unit_test(ways_go_by_all_interfaces),
+        cmocka_unit_test(what_is_not_read_is_not_refused),
+        cmocka_unit_test(what_is_left_of_interfaces_is_looked_at),
+        cmocka_unit_test(interfaces_are_asked_for_with_patience),
         cmocka_unit_test(ways_may_have_several_connections),
         cmocka_unit_test(ranks_that_count_on_other_numbers_are_named),
         cmocka_unit_test(too_many_connections_are_refused),
@@ -1797,17 +2248,21 @@ int main(void)
         cmocka_unit_test(a_frame_may_go_in_pieces),
         cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),
+        cmocka_unit_test(more_words_are_waited_for_no_longer_than_may_be),
         cmocka_unit_test(any_source_ends_when_everybody_is_gone),
         cmocka_unit_test(traffic_does_not_hide_a_loss),
         cmocka_unit_test(an_aborted_group_leaves_the_others_alone),
         cmocka_unit_test(a_failure_is_told_without_further_calls),
         cmocka_unit_test(a_secret_is_needed_beyond_loopback),
         cmocka_unit_test(missing_ranks_are_named),
+        cmocka_unit_test(who_was_awaited_is_named_without_the_board),
         cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),
         cmocka_unit_test(who_ended_is_named_not_who_found_it),
         cmocka_unit_test(who_ends_before_its_host_meets_is_named),
         cmocka_unit_test(what_a_clerk_failed_of_is_told),
         cmocka_unit_test(who_ends_in_its_hello_is_named),
+        cmocka_unit_test(who_ends_is_told_from_one_with_another_secret),
+        cmocka_unit_test(who_gives_up_hangs_up_behind_its_words),
         cmocka_unit_test(world_sizes_must_agree),
         cmocka_unit_test(a_host_reads_its_cards_once),
         cmocka_unit_test(what_is_wrong_with_a_card_is_told_to_all),

@@ -39,6 +39,7 @@ typedef struct tti_parcel {
     void       *data; /* borrowed until the request has ended */
     size_t      bytes;
     bool        at_most; /* receive: the message may be shorter */
+    int         beside;  /* send: so many others send as much to the same peer, or get as much from this rank, as far as is known */
 } tti_parcel;
 
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out);
@@ -98,6 +99,13 @@ typedef struct tti_expiry {
  * it has to wait. peer_out: mesh rank of the sender, or the receiver. */
 tutti_status tti_messenger_transfer(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
                                     bool is_send, const tti_expiry *expiry, int *peer_out);
+
+/** A call of the group has failed with st, this thread's last error saying why. If that is that a connection has ended, wait for a
+ * moment, to deadline_ns at most, whether its rank is found to have died or left, and have that for the words: the cause, and what it
+ * did last. aborted: ends the wait; NULL: the group's own abort does. Without a lock; never on the thread that drives for others.
+ * Returns st. */
+tutti_status tti_messenger_learn(tti_messenger *messenger, uint32_t group, const _Atomic bool *aborted, int64_t deadline_ns,
+                                 tutti_status st);
 
 /** Wait for a request to end: what it came to, words included, every time it is asked; TUTTI_E_TIMEOUT at
  * the deadline, naming the peer, with the request still under way. A receive ends with TUTTI_E_MISMATCH
@@ -188,6 +196,19 @@ void tti_messenger_wait_over(tti_messenger *messenger, uint32_t group, uint64_t 
  * @errors TUTTI_E_MISMATCH */
 tutti_status tti_messenger_look_crossed(tti_messenger *messenger, int rank, uint32_t making, const char *name, uint32_t *group_out);
 void         tti_messenger_end_crossed(tti_messenger *messenger, uint32_t group);
+
+/** Who waits in a call of a group that this rank does not come to. */
+typedef struct tti_missed {
+    int      index; /* among those that this one waits for */
+    uint64_t seq;   /* of the call */
+} tti_missed;
+
+/** This rank has left the calls of group for what `instead` says, for which it waits for those of ranks[n] that are awaited: whether one
+ * of them waits in a call of the group that this one has not come to. TUTTI_E_MISMATCH says so, with both: the call may end yet by
+ * somebody's death. If it does not, tti_messenger_end_crossed() ends the group, on all members. Moves what others tell; never blocks.
+ * @errors TUTTI_E_MISMATCH */
+tutti_status tti_messenger_look_missed(tti_messenger *messenger, const int *ranks, const bool *awaited, int n, uint32_t group,
+                                       const char *instead, tti_missed *missed_out);
 
 /** As tti_messenger_heard(), but takes no messages, only what members tell. */
 tutti_status tti_messenger_listen(tti_messenger *messenger, uint32_t group);

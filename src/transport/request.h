@@ -24,6 +24,10 @@ typedef struct tti_cause {
     bool         quiet;  /* this rank has left, or ends: nobody is told */
 } tti_cause;
 
+/** How words begin that know of a rank only that its connection has ended; who may wait learns more (learn.c). */
+#define TTI_CONNECTION_TO     "the connection to rank %d ("
+#define TTI_NEW_CONNECTION_TO "the new connection to rank %d ("
+
 void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...) TUTTI_PRINTF(3, 4);
 /** The same with ": " and the text of an errno behind. */
 void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const char *fmt, ...)

@@ -1,24 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * trouble.c - last words on the board. */
+ * trouble.c - last words on the board.
+ *
+ * Why     The first words are the reason of all, and stay. Who gives up later, for the same reason perhaps, hangs up on others as
+ *         well, and they see nothing of it but that it is gone.
+ * How     The first words say who has left them. Who finds them there leaves a mark under its own number instead. Whoever loses a
+ *         rank looks for both: one that has given up has gone because of something else, and is not told of as lost.
+ * True    Words and marks are on the board before anything is closed that others look at. So whoever sees such an end finds
+ *         either, and a rank with neither did not give up. */
 #include "transport/trouble.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 
 #define PATIENCE_NS TTI_SECOND
 
-enum { NAME_MAX_BYTES = 40, OWN_WORDS_MAX = 2048 /* of a last error */ };
+enum { NAME_MAX_BYTES = 40, OWN_WORDS_MAX = 2048 /* of a last error */, MENTIONS_MAX = 4 /* ranks in it that are asked about */ };
+
+static void mark_who_gave_up(const tti_board *board, int rank, int64_t deadline_ns)
+{
+    const char mark = 1;
+    char       key[TTI_BOARD_KEY_BYTES];
+
+    snprintf(key, sizeof key, TTI_GAVE_UP_KEY, rank);
+    (void)board->put(board->context, key, &mark, sizeof mark, deadline_ns);
+}
 
 void tti_trouble_leave(const tti_board *board, tti_port *port, int rank, tutti_status st)
 {
-    tti_trouble trouble = { .status = (int32_t)st, .who = rank + 1 };
-    char        words[OWN_WORDS_MAX];
+    const int64_t deadline_ns = tti_port_now(port) + PATIENCE_NS;
+    tti_trouble   trouble = { .status = (int32_t)st, .who = rank + 1 };
+    char          words[OWN_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
-    (void)board->put(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, tti_port_now(port) + PATIENCE_NS);
+    if (board->put(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, deadline_ns) == TUTTI_E_STATE)
+        mark_who_gave_up(board, rank, deadline_ns);
     tti_fail(st, "%s", words);
 }
 
@@ -66,38 +86,65 @@ static bool name_the_same(const char *own, const char *theirs)
     return strstr(theirs, name) != NULL;
 }
 
-/* Whether words have the rank, as "rank 4", and not "rank 47". */
-static bool name_rank(const char *words, int rank)
+/* The number behind the next "rank " from *at on, and *at behind it; -1: there is none. */
+static int next_mention(const char **at)
 {
-    char        name[NAME_MAX_BYTES];
-    const char *at = words;
-    const int   n = snprintf(name, sizeof name, "rank %d", rank);
+    char *end;
+    long  rank;
 
-    while ((at = strstr(at, name)) != NULL && at[n] >= '0' && at[n] <= '9')
-        at += n;
-    return at != NULL;
+    while ((*at = strstr(*at, "rank ")) != NULL) {
+        *at += strlen("rank ");
+        rank = strtol(*at, &end, 10);
+        if (end > *at && rank >= 0 && rank < INT_MAX) {
+            *at = end;
+            return (int)rank;
+        }
+    }
+    return -1;
 }
 
-/* What somebody has left, and what this rank has seen: but for what it has seen of the one that left it, who has gone because of it. */
-static tutti_status fail_as_told(const tti_trouble *trouble, const char *seen)
+static bool has_given_up(const tti_board *board, const tti_trouble *trouble, int rank, int64_t deadline_ns)
 {
-    const bool is_said = trouble->who > 0 && name_rank(seen, trouble->who - 1);
+    char key[TTI_BOARD_KEY_BYTES];
+    bool there = false;
 
+    if (rank == trouble->who - 1)
+        return true;
+    snprintf(key, sizeof key, TTI_GAVE_UP_KEY, rank);
+    return board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && there;
+}
+
+/* Whether what this rank has seen is of one that has given up. */
+static bool is_of_who_gave_up(const tti_board *board, const tti_trouble *trouble, const char *seen, int64_t deadline_ns)
+{
+    const char *at = seen;
+    int         n, rank;
+
+    for (n = 0; n < MENTIONS_MAX && (rank = next_mention(&at)) >= 0; n++)
+        if (has_given_up(board, trouble, rank, deadline_ns))
+            return true;
+    return false;
+}
+
+/* What somebody has left, and what this rank has seen, unless the other is said already. */
+static tutti_status fail_as_told(const tti_trouble *trouble, const char *seen, bool is_said)
+{
     return tti_fail((tutti_status)trouble->status, "another rank has given up, and reported: %s%s%s", trouble->words,
                     is_said ? "" : "\n  seen here: ", is_said ? "" : seen);
 }
 
 bool tti_trouble_explains(const tti_board *board, tti_port *port, tutti_status *st)
 {
-    tti_trouble trouble;
-    char        words[OWN_WORDS_MAX];
+    const int64_t deadline_ns = tti_port_now(port) + PATIENCE_NS;
+    tti_trouble   trouble;
+    char          words[OWN_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    if (!tti_trouble_find(board, tti_port_now(port) + PATIENCE_NS, &trouble) || name_the_same(words, trouble.words)) {
+    if (!tti_trouble_find(board, deadline_ns, &trouble) || name_the_same(words, trouble.words)) {
         tti_fail(*st, "%s", words);
         return false;
     }
-    *st = fail_as_told(&trouble, words);
+    *st = fail_as_told(&trouble, words, is_of_who_gave_up(board, &trouble, words, deadline_ns));
     return true;
 }
 

@@ -202,14 +202,18 @@ static tutti_status look_at_known(tti_vigil *vigil, int awaited)
 
 /* ---- what others tell -------------------------------------------------------------------------------- */
 
-static tutti_status look_for_trouble(const tti_vigil *vigil, int awaited)
+/* Who is awaited here is not named: it may wait for the same one, in its host, or have given up as well. */
+static tutti_status look_for_trouble(const tti_vigil *vigil)
 {
+    char        who[32] = "another process";
     tti_trouble trouble;
 
     if (!tti_trouble_find(vigil->board, patience(vigil), &trouble))
         return TUTTI_OK;
-    return tti_fail((tutti_status)trouble.status, "rank %d waits for rank %d, which has not come; another process reported: %s",
-                    vigil->rank, awaited, trouble.words);
+    if (trouble.who > 0)
+        snprintf(who, sizeof who, "rank %d", trouble.who - 1);
+    return tti_fail((tutti_status)trouble.status, "rank %d waits for the world of %d, which cannot be made: %s reported: %s",
+                    vigil->rank, vigil->n_ranks, who, trouble.words);
 }
 
 tutti_status tti_vigil_look(tti_vigil *vigil, int rank)
@@ -220,7 +224,7 @@ tutti_status tti_vigil_look(tti_vigil *vigil, int rank)
         st = look_at_store(vigil, rank);
     if (st == TUTTI_OK)
         st = look_at_known(vigil, rank);
-    return st == TUTTI_OK ? look_for_trouble(vigil, rank) : st;
+    return st == TUTTI_OK ? look_for_trouble(vigil) : st;
 }
 
 /* Did the board's host end because of that, before this rank had heard why? Or has that one, too, lost the board, and failed a

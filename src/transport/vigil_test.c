@@ -238,11 +238,16 @@ static void an_acquaintance_that_ended_is_named(void **state)
     tti_acquaintance_heed(NULL);
 }
 
-static void leave_trouble(scene *s, const char *words)
+static void leave_trouble_of(scene *s, int rank, const char *words)
 {
     tti_fail(TUTTI_E_PEER, "%s", words);
-    tti_trouble_leave(&s->board, tti_port_system(), GAVE_UP, TUTTI_E_PEER);
+    tti_trouble_leave(&s->board, tti_port_system(), rank, TUTTI_E_PEER);
     assert_string_equal(tutti_last_error(), words);
+}
+
+static void leave_trouble(scene *s, const char *words)
+{
+    leave_trouble_of(s, GAVE_UP, words);
 }
 
 static void who_gave_up_has_said_why(void **state)
@@ -300,6 +305,34 @@ static void who_gave_up_is_not_told_of_as_lost(void **state)
     tti_fail(TUTTI_E_PEER, "rank 12 left while shared memory was exchanged"); /* another */
     assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
     assert_non_null(strstr(tutti_last_error(), "seen here: rank 12 left"));
+}
+
+/* Nor who gave up behind it, whose words are not there: the first ones stay. */
+static void who_gave_up_later_is_not_told_of_as_lost(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble(s, "rank 3 (host 'n1', pid 4713) is gone");
+    tti_fail(TUTTI_E_PEER, "cannot receive shared memory from rank 2: Connection reset by peer");
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), "seen here: cannot receive shared memory from rank 2"));
+    leave_trouble_of(s, 2, "rank 3 has ended before it came to the others of this host");
+    tti_fail(TUTTI_E_PEER, "cannot receive shared memory from rank 2: Connection reset by peer");
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_string_equal(tutti_last_error(), "another rank has given up, and reported: rank 3 (host 'n1', pid 4713) is gone");
+    tti_fail(TUTTI_E_PEER, "rank 21 left while shared memory was exchanged"); /* another, and one that is none */
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), "seen here: rank 21 left"));
+}
+
+/* Who is awaited may wait for the one that was given up for, and is not told of beside it. */
+static void who_is_awaited_is_not_named_where_a_reason_is_known(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble_of(s, 2, "rank 3 of this host did not come to the local socket of rank 2");
+    expect_look(s, AWAITED, TUTTI_E_PEER, "which cannot be made: rank 2 reported: rank 3 of this host did not come");
+    assert_null(strstr(tutti_last_error(), "rank 1"));
 }
 
 /* Without a launcher the store tells; how they ended it does not know. */
@@ -365,6 +398,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_signal_is_a_cause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_say_of_the_same_one_adds_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_gave_up_is_not_told_of_as_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_gave_up_later_is_not_told_of_as_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_is_awaited_is_not_named_where_a_reason_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_store_has_seen_counts_as_well, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_ending_of_another_version_is_not_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_board_that_does_not_answer_accuses_nobody, set_up, tear_down),

@@ -14,7 +14,8 @@
  *             all: it waits until the others have found it, too, which nothing can take from them any more.
  *         Who makes a group waits for its members outside of any call: where one of them waits in a call for this rank, neither
  *         goes on. Members that have come may be a call further already, so that is only said once it is known that the other
- *         one has not come (coll/team.c).
+ *         one has not come (coll/team.c). Who shrinks a group waits so, too, and is not to come to any of its calls, whichever
+ *         thread would make them (regroup/survivors.c).
  *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it says how many it has
  *         sent to the receiver, and who receives says how many have come. Two receives are a circle like any other, and so are
  *         a receive and a group that is made.
@@ -417,6 +418,41 @@ void tti_messenger_end_crossed(tti_messenger *m, uint32_t group)
     tti_unlock(&m->lock);
     m->port->ops->bell_ring(m->port, m->bell);
     tti_fail(TUTTI_E_MISMATCH, "%s", why.words);
+}
+
+/* ---- a call here, its group left there -------------------------------------------------------------- */
+
+/* Whether rank waits in a call of a known group that this one has not come to. */
+static bool waits_in(tti_messenger *m, const tti_known_group *known, int rank, tti_wait *theirs)
+{
+    return rank != tti_mesh_rank(m->mesh) && wait_of(m, rank, theirs) && theirs->group == known->group && !tti_wait_is_receive(theirs) &&
+           !has_come_to(known, theirs->note.seq);
+}
+
+tutti_status tti_messenger_look_missed(tti_messenger *m, const int *ranks, const bool *awaited, int n, uint32_t group,
+                                       const char *instead, tti_missed *missed_out)
+{
+    const tti_known_group *known;
+    tti_wait               theirs;
+    tti_cause              why = { .status = TUTTI_OK };
+    char                   words[TTI_CALL_TEXT_MAX + 80] = "";
+    int                    i;
+
+    tti_lock(&m->lock);
+    tti_messenger_turn_sockets(m); /* nobody of this rank may be waiting for anything */
+    known = tti_compared_group(m, group);
+    for (i = 0; known != NULL && i < n && why.status == TUTTI_OK; i++) {
+        if (!awaited[i] || !waits_in(m, known, ranks[i], &theirs))
+            continue;
+        add_wait(m, ranks[i], &theirs, words, sizeof words);
+        tti_cause_set(&why, TUTTI_E_MISMATCH,
+                      "ranks of group '%s' called different things%s\n  rank %d: %s\n"
+                      "  next: let all members that go on call it at the same place of the program", known->comparer.name, words,
+                      tti_mesh_rank(m->mesh), instead);
+        *missed_out = (tti_missed){ .index = i, .seq = theirs.note.seq };
+    }
+    tti_unlock(&m->lock);
+    return why.status == TUTTI_OK ? TUTTI_OK : tti_fail(why.status, "%s", why.words);
 }
 
 void tti_messenger_tell_wait(tti_messenger *m, uint32_t group, const tti_call_note *note, int needs)

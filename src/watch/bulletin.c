@@ -244,9 +244,42 @@ tutti_status tti_bulletin_fail_besides(const tti_bulletin *bulletin, const tti_e
                     rank, n_ranks, own, cause);
 }
 
-bool tti_bulletin_all_ended(const tti_bulletin *bulletin)
+int tti_bulletin_left(const tti_bulletin *bulletin)
 {
-    return atomic_load_explicit(&bulletin->page->left, memory_order_acquire) == 0;
+    return (int)atomic_load_explicit(&bulletin->page->left, memory_order_acquire);
+}
+
+/* Whether ending number i is the last of its host that says how many replacements there are. */
+static bool is_latest(const tti_bulletin *bulletin, uint32_t i, int node)
+{
+    tti_ending later;
+
+    while (tti_bulletin_read(bulletin, ++i, &later))
+        if (later.node == node && later.coming > 0)
+            return false;
+    return true;
+}
+
+int tti_bulletin_coming(const tti_bulletin *bulletin)
+{
+    tti_ending ending;
+    uint32_t   i;
+    int        n = 0;
+
+    for (i = 0; tti_bulletin_read(bulletin, i, &ending); i++)
+        if (ending.coming > 1 && is_latest(bulletin, i, ending.node))
+            n += ending.coming - 1;
+    return n;
+}
+
+bool tti_bulletin_last(const tti_bulletin *bulletin, tti_ending *out)
+{
+    uint32_t i = atomic_load_explicit(&bulletin->page->n, memory_order_acquire);
+
+    while (i-- > 0)
+        if (tti_bulletin_read(bulletin, i, out) && (out->flags & TTI_ENDING_LAUNCHER) == 0)
+            return true;
+    return false;
 }
 
 /* Of the thread, because a wait is: the calls between who knows of a bulletin and who waits for a rank are a backend's. */

@@ -40,7 +40,7 @@ typedef struct tti_ending {
     int32_t  local; /* its number there, LOCAL_RANK; -1: a launcher */
     int32_t  exit_code;
     int32_t  signal; /* that ended it; 0: none */
-    int32_t  spare;  /* 0 */
+    int32_t  coming; /* replacements of its host that ran then, or were about to be started, and 1; 0: it is not known */
     int64_t  pid;
     char     host[TTI_ENDING_HOST_MAX];
 } tti_ending;
@@ -87,8 +87,14 @@ tutti_status tti_bulletin_fail(const tti_bulletin *bulletin, const tti_ending *e
  * @errors TUTTI_E_PEER  always */
 tutti_status tti_bulletin_fail_besides(const tti_bulletin *bulletin, const tti_ending *ending, int rank, int n_ranks);
 
-/** Whether every rank that the job was started with has ended. */
-bool tti_bulletin_all_ended(const tti_bulletin *bulletin);
+/** How many of the ranks that the job was started with have not ended. */
+int tti_bulletin_left(const tti_bulletin *bulletin);
+
+/** How many replacements of all hosts run, or are about to be started, as their launchers have said last. */
+int tti_bulletin_coming(const tti_bulletin *bulletin);
+
+/** Of a process, the one that ended last, as far as it is told. False: none has. */
+bool tti_bulletin_last(const tti_bulletin *bulletin, tti_ending *out);
 
 /** Waits for others that the calling thread begins look there; NULL: nowhere. Borrowed. */
 void                tti_bulletin_heed(const tti_bulletin *bulletin);

@@ -111,16 +111,18 @@ static void the_last_rank_is_known(void **state)
     ending = ending_of(-1, -1, 0);
     ending.flags = TTI_ENDING_LAUNCHER | TTI_ENDING_FIRST;
     tti_bulletin_post(s.launcher, &ending);
+    assert_true(tti_bulletin_last(s.rank, &ending)); /* nor is a launcher the last to have ended */
+    assert_int_equal(ending.local, 9);
     for (i = 0; i < 3; i++) { /* of places that this job has not */
         ending = ending_of(-1, 20 + i, 0);
         tti_bulletin_post(s.launcher, &ending);
     }
     for (i = 0; i < RANKS; i++) {
-        assert_false(tti_bulletin_all_ended(s.rank));
+        assert_int_equal(tti_bulletin_left(s.rank), RANKS - i);
         ending = ending_of(i, i, 0);
         tti_bulletin_post(s.launcher, &ending);
     }
-    assert_true(tti_bulletin_all_ended(s.rank));
+    assert_int_equal(tti_bulletin_left(s.rank), 0);
     assert_int_equal(atomic_load(tti_bulletin_news(s.rank)), PROCESSES);
     free_sides(&s);
 }
@@ -138,14 +140,14 @@ static void without_room_ranks_count_once(void **state)
     s.rank = tti_bulletin_open();
     assert_non_null(s.rank);
     for (i = 0; i < RANKS; i++) {
-        assert_false(tti_bulletin_all_ended(s.rank));
+        assert_int_equal(tti_bulletin_left(s.rank), RANKS - i);
         ending = ending_of(i, i, 0);
         tti_bulletin_post(s.launcher, &ending);
-        assert_int_equal(tti_bulletin_all_ended(s.rank), i == RANKS - 1);
+        assert_int_equal(tti_bulletin_left(s.rank), RANKS - 1 - i);
         tti_bulletin_post(s.launcher, &ending);
         tti_bulletin_post(s.launcher, &ending);
     }
-    assert_true(tti_bulletin_all_ended(s.rank));
+    assert_int_equal(tti_bulletin_left(s.rank), 0);
     assert_int_equal(atomic_load(tti_bulletin_news(s.rank)), 1);
     free_sides(&s);
 }

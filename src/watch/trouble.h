@@ -3,6 +3,7 @@
  * watch/trouble.h - what a process that cannot join leaves in a world's store for those who wait for it.
  *
  * Under TTI_TROUBLE_KEY, below the world's own prefix. Written once: the first stays. Crosses processes and hosts.
+ * Who finds such words there, and gives up as well, leaves one byte under TTI_GAVE_UP_KEY with its number.
  * A rank that cannot make a group of some leaves the same in that group's, under TTI_REFUSAL_KEY with its number in the world: only
  * those that wait for that rank look there.
  * A member that makes a group with another backend than those of its world leaves the same under TTI_OTHERWISE_KEY, where who has the
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 #define TTI_TROUBLE_KEY   "trouble"
+#define TTI_GAVE_UP_KEY   "gave-up/%d"
 #define TTI_REFUSAL_KEY   "refused/%d"
 #define TTI_OTHERWISE_KEY "otherwise/%d"
 #define TTI_ENDED_KEY     "ended"

@@ -136,3 +136,12 @@ tutti_status tti_addr_split(const char *text, bool zero_ok, char host_out[TTI_HO
     *port_out = (uint16_t)number;
     return TUTTI_OK;
 }
+
+const char *tti_host_bare(const char *host, char out[TTI_HOST_MAX])
+{
+    const size_t length = strlen(host);
+    const bool   bracketed = length > 2 && host[0] == '[' && host[length - 1] == ']' && strchr(host, ':') != NULL;
+
+    snprintf(out, TTI_HOST_MAX, "%.*s", (int)(bracketed ? length - 2 : length), host + bracketed);
+    return out;
+}

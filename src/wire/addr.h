@@ -27,6 +27,10 @@ bool tti_addr_is_loopback(const tti_addr *addr);
 tutti_status tti_addr_split(const char *text, bool zero_ok, char host_out[TTI_HOST_MAX],
                             uint16_t *port_out);
 
+/** A host as a resolver wants it: "[fd99::10]", which is how an address is written before a port, without its brackets; any other one
+ * as it is. Returns out, cut where it is too long. */
+const char *tti_host_bare(const char *host, char out[TTI_HOST_MAX]);
+
 /** Connect to host:tcp_port, trying all its addresses. Names that do not resolve, refused,
  * unreachable and reset connections are tried again, after 10 ms first and up to 2 s later, with
  * jitter, until the deadline; at least once.
@@ -35,9 +39,14 @@ tutti_status tti_addr_split(const char *text, bool zero_ok, char host_out[TTI_HO
 tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,
                          tti_handle *handle_out);
 
-/** The same in one round: for a server that was there a moment ago. */
+/** The same in one round: for a server that was there a moment ago, so that a refusal is told at once. While this host has no way
+ * to it (no route, no address of its own, no answer about its name), which is no word of the server, it tries again for about 10 s,
+ * which is how long it waits for one that is silent. */
 tutti_status tti_connect_once(tti_port *port, const char *host, uint16_t tcp_port,
                               int64_t deadline_ns, tti_handle *handle_out);
+/** Whether nobody listens there, as that host says itself: an address that cannot be reached, or a lack of descriptors here, is no such
+ * answer. One round. */
+bool tti_is_refused(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns);
 
 /** Send all, or receive exactly, bytes. Words name no peer: `who` does ("store 10.0.0.1:29500").
  * @errors TUTTI_E_TIMEOUT  the deadline passed; the text says how many bytes had gone

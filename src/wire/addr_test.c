@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * addr_test.c - addresses to text and back, and what connecting says when nobody is there. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -74,6 +75,24 @@ static void host_and_port_are_split(void **state)
     assert_int_equal(port, 0);
 }
 
+static void brackets_of_an_address_are_taken_off(void **state)
+{
+    char host[TTI_HOST_MAX], endless[2 * TTI_HOST_MAX];
+
+    (void)state;
+    assert_string_equal(tti_host_bare("[fd99::10]", host), "fd99::10");
+    assert_string_equal(tti_host_bare("[fe80::1%eth0]", host), "fe80::1%eth0");
+    assert_string_equal(tti_host_bare("fd99::10", host), "fd99::10");
+    assert_string_equal(tti_host_bare("node-1", host), "node-1");
+    assert_string_equal(tti_host_bare("[node-1]", host), "[node-1]"); /* a name has none: the resolver refuses it */
+    assert_string_equal(tti_host_bare("[", host), "[");
+    assert_string_equal(tti_host_bare("[]", host), "[]");
+    assert_string_equal(tti_host_bare("", host), "");
+    memset(endless, 'x', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    assert_int_equal(strlen(tti_host_bare(endless, host)), TTI_HOST_MAX - 1);
+}
+
 static void bad_pairs_are_refused(void **state)
 {
     static const struct {
@@ -121,9 +140,46 @@ static void connecting_to_nobody_says_what_was_tried(void **state)
     assert_int_equal(handle, TTI_NO_HANDLE);
     assert_non_null(strstr(tutti_last_error(), "cannot connect to 127.0.0.1 port "));
     assert_non_null(strstr(tutti_last_error(), "Connection refused"));
-    assert_null(strstr(tutti_last_error(), "tried 1 times"));
+    assert_null(strstr(tutti_last_error(), "tried 1 time "));
     assert_int_equal(tti_connect(port, "no-such-host.invalid", 1, 0, &handle), TUTTI_E_NETWORK);
     assert_non_null(strstr(tutti_last_error(), "cannot resolve host 'no-such-host.invalid'"));
+}
+
+/* A port whose connections end in one way, at once. */
+static int ends_with;
+
+static int connect_never(tti_port *port, const tti_addr *addr, tti_handle *handle_out)
+{
+    (void)port;
+    (void)addr;
+    (void)handle_out;
+    return -ends_with;
+}
+
+static void connect_fails_with(int err, const char *host, const char *words)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = *tti_port_system();
+    tti_handle   handle = TTI_NO_HANDLE;
+
+    port.ops = &ops;
+    ops.connect = connect_never;
+    ends_with = err;
+    assert_int_not_equal(tti_connect_once(&port, host, 29500, tti_deadline(&port, 0, 0), &handle), TUTTI_OK);
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+}
+
+/* Whatever the net says, there is a next step. */
+static void every_way_not_to_connect_has_a_next_step(void **state)
+{
+    (void)state;
+    connect_fails_with(ETIMEDOUT, "192.0.2.7", "\n  next: see whether that host is up (ping), and whether a firewall drops");
+    connect_fails_with(ETIMEDOUT, "192.0.2.7", "tried 1 time in ");
+    connect_fails_with(EHOSTUNREACH, "192.0.2.7", "\n  next: see whether that host is up");
+    connect_fails_with(ENETUNREACH, "192.0.2.7", "\n  next: see which way leads there (ip route get)");
+    connect_fails_with(ECONNREFUSED, "192.0.2.7", "\n  next: start who is to listen there");
+    connect_fails_with(EINVAL, "fe80::1", "does not say which link is meant\n  next: write its interface behind it: fe80::1%eth0");
 }
 
 int main(void)
@@ -132,8 +188,10 @@ int main(void)
         cmocka_unit_test(numeric_addresses_go_both_ways),
         cmocka_unit_test(names_are_not_numeric),
         cmocka_unit_test(host_and_port_are_split),
+        cmocka_unit_test(brackets_of_an_address_are_taken_off),
         cmocka_unit_test(bad_pairs_are_refused),
         cmocka_unit_test(connecting_to_nobody_says_what_was_tried),
+        cmocka_unit_test(every_way_not_to_connect_has_a_next_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,9 @@
  *         silent ones get GRACE_NS more: its server may be there in the next round. Between rounds it
  *         sleeps: 10 ms, then 1.5 times longer each time up to 2 s, times a random factor of 0.5 to 1.5, so
  *         that a thousand ranks do not knock in step.
+ * Once    For a server that was there a moment ago one round is enough, if it had an answer: a refusal says that the server
+ *         has ended, and is told at once. That this host has no way to it (its interface is down, its route or its address is
+ *         gone, the name cannot be asked for) says nothing of the server: it is waited out for as long as silence is, ATTEMPT_NS.
  * Fails   Only causes that may pass are waited out; the rest ends the call at once. */
 #include "wire/addr.h"
 
@@ -25,6 +28,7 @@ enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
 
 #define FIRST_PAUSE_NS   (10 * TTI_MS)
 #define LONGEST_PAUSE_NS (2 * TTI_SECOND)
+#define ONCE_PAUSE_NS    (250 * TTI_MS) /* what has no way leaves no host: nobody's door is knocked at */
 #define ATTEMPT_NS       (10 * TTI_SECOND)
 #define STAGGER_NS       (250 * TTI_MS)
 #define GRACE_NS         (500 * TTI_MS)
@@ -38,6 +42,7 @@ typedef struct attempt {
     int64_t     deadline_ns;
     int64_t     word_ns; /* when to say that it still tries */
     int         tries;
+    bool        no_way; /* the last round came nowhere, and met nobody who refused */
     char        cause[CAUSE_MAX]; /* of the last failure; "": none yet */
     const char *advice;           /* of the last round, on what to do; "": nothing is known that helps */
     tti_handle  handle;
@@ -71,6 +76,19 @@ static bool may_pass(int err)
     }
 }
 
+/* Causes on the way, most of them on this host itself: no word of the one that was to be reached. */
+static bool is_no_way(int err)
+{
+    switch (err) {
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case EADDRNOTAVAIL: return true;
+    default: return false;
+    }
+}
+
 /* Patience is not silence: say after FIRST_WORD_NS, and then every WORD_NS, what is being waited for. */
 static void say_still_trying(attempt *at)
 {
@@ -96,9 +114,12 @@ typedef struct race {
     const tti_addr *addrs;
     tti_poll        polls[ADDRS_MAX];
     int             n, n_started, n_running;
+    int             n_named;  /* of addrs: what the name stands for; the others are guesses (add_own) */
     int64_t         next_ns;  /* when to start one more */
     int64_t         until_ns; /* when to give up */
     bool            may_pass;
+    bool            no_way;   /* to one of them */
+    bool            refused;  /* by one that the name stands for */
     int             err; /* of the last that failed */
 } race;
 
@@ -108,6 +129,8 @@ static void lost(race *r, int i, int err)
 
     r->err = err;
     r->may_pass = r->may_pass || may_pass(err);
+    r->no_way = r->no_way || is_no_way(err);
+    r->refused = r->refused || (i < r->n_named && (err == ECONNREFUSED || err == ECONNRESET));
     snprintf(r->at->cause, sizeof r->at->cause, "%s: %s", tti_addr_format(&r->addrs[i], text, sizeof text),
              strerror_r(err, reason, sizeof reason));
     r->next_ns = tti_port_now(r->at->port); /* no need to wait for it any more */
@@ -219,10 +242,31 @@ static const char *advice_after(const race *r, const char *host)
 {
     const char *advice = advice_for_own(r->at->port, host, r->addrs, r->n);
 
-    if (advice[0] != '\0' || r->err != ECONNREFUSED)
+    if (advice[0] != '\0')
         return advice;
-    return "\n  next: start who is to listen there (rank 0, or the store), or correct the address and port (MASTER_ADDR, "
-           "MASTER_PORT)";
+    switch (r->err) {
+    case ECONNREFUSED:
+        return "\n  next: start who is to listen there (rank 0, or the store), or correct the address and port (MASTER_ADDR, "
+               "MASTER_PORT)";
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+        return "\n  next: see whether that host is up (ping), and whether a firewall drops what goes to that port; or correct "
+               "the address and port (MASTER_ADDR, MASTER_PORT)";
+    case ENETUNREACH:
+        return "\n  next: see which way leads there (ip route get), or correct the address (MASTER_ADDR)";
+    default: return "";
+    }
+}
+
+/* fe80::1 is on every link: which one is meant has to be said. */
+static bool lacks_scope(const tti_addr *addrs, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (addrs[i].family != TTI_ADDR_IP6 || addrs[i].ip[0] != 0xfe || (addrs[i].ip[1] & 0xc0) != 0x80 || addrs[i].scope != 0)
+            return false;
+    return n > 0;
 }
 
 /* Where else a server may be that was told `host`: on this host under its own name, or, where this host is
@@ -273,7 +317,7 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
     race     r = { .at = at, .addrs = addrs };
     int      n;
 
-    *again = true;
+    *again = at->no_way = true;
     if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX - 1, &r.n) != TUTTI_OK) {
         at->tries++;
         snprintf(at->cause, sizeof at->cause, "%s", tutti_last_error());
@@ -281,7 +325,7 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
         at->advice = "\n  next: enter it in DNS or in /etc/hosts of this host, or use an address";
         return TUTTI_E_NETWORK;
     }
-    n = r.n;
+    n = r.n_named = r.n;
     if (would_fail_in_silence(addrs, n) && check_loopback(at->port, host, addrs, n) != TUTTI_OK) {
         *again = false;
         return TUTTI_E_NETWORK;
@@ -293,10 +337,16 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
         *again = false;
         return TUTTI_E_NETWORK;
     }
+    at->no_way = r.no_way && !r.refused;
     at->advice = advice_after(&r, host);
     if (r.may_pass)
         return TUTTI_E_NETWORK;
     *again = false;
+    if (lacks_scope(addrs, n))
+        return tti_fail(TUTTI_E_ARG,
+                        "cannot open a connection to %s port %u: an address of one link does not say which link is meant\n"
+                        "  next: write its interface behind it: %s%%eth0",
+                        host, tcp_port, host);
     return tti_fail_errno(r.err, "cannot open a connection to %s port %u", host, tcp_port);
 }
 
@@ -313,19 +363,18 @@ static void rest(attempt *at, int64_t pause_ns)
 }
 
 static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tcp_port,
-                                   int64_t deadline_ns, int rounds_max, tti_handle *handle_out)
+                                   int64_t deadline_ns, bool once, tti_handle *handle_out)
 {
-    const int64_t start = tti_port_now(port);
+    const int64_t start = tti_port_now(port), longest_ns = once ? ONCE_PAUSE_NS : LONGEST_PAUSE_NS;
     attempt       at = { .port = port, .host = host, .tcp_port = tcp_port, .deadline_ns = deadline_ns,
-                         .word_ns = rounds_max > 1 ? start + FIRST_WORD_NS : TTI_FOREVER, .advice = "",
+                         .word_ns = once ? TTI_FOREVER : start + FIRST_WORD_NS, .advice = "",
                          .handle = TTI_NO_HANDLE };
     int64_t       pause_ns = FIRST_PAUSE_NS;
     bool          again = true;
     char          who[240];
     tutti_status  st;
-    int           round;
 
-    for (round = 1;; round++) {
+    for (;;) {
         st = try_host(&at, host, tcp_port, &again);
         if (st == TUTTI_OK) {
             *handle_out = at.handle;
@@ -337,30 +386,45 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
             snprintf(who, sizeof who, "the server at %.200s port %u", host, tcp_port);
             return tti_doubt_fail(who);
         }
-        if (round >= rounds_max)
+        if (once && (!at.no_way || tti_port_now(port) >= later_by(start, ATTEMPT_NS)))
             break;
         say_still_trying(&at);
         rest(&at, pause_ns);
         if (tti_port_now(port) >= deadline_ns)
             break; /* a try without time would hide the cause */
-        pause_ns = earlier(pause_ns + pause_ns / 2, LONGEST_PAUSE_NS);
+        pause_ns = earlier(pause_ns + pause_ns / 2, longest_ns);
     }
     return tti_fail(
-        TUTTI_E_NETWORK, "cannot connect to %s port %u: tried %d times in %lld ms, last: %s%s", host,
-        tcp_port, at.tries, (long long)((tti_port_now(port) - start) / TTI_MS), at.cause,
+        TUTTI_E_NETWORK, "cannot connect to %s port %u: tried %d time%s in %lld ms, last: %s%s", host,
+        tcp_port, at.tries, at.tries == 1 ? "" : "s", (long long)((tti_port_now(port) - start) / TTI_MS), at.cause,
         at.advice);
 }
 
 tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,
                          tti_handle *handle_out)
 {
-    return connect_rounds(port, host, tcp_port, deadline_ns, INT32_MAX, handle_out);
+    return connect_rounds(port, host, tcp_port, deadline_ns, false, handle_out);
 }
 
 tutti_status tti_connect_once(tti_port *port, const char *host, uint16_t tcp_port,
                               int64_t deadline_ns, tti_handle *handle_out)
 {
-    return connect_rounds(port, host, tcp_port, deadline_ns, 1, handle_out);
+    return connect_rounds(port, host, tcp_port, deadline_ns, true, handle_out);
+}
+
+bool tti_is_refused(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns)
+{
+    tti_addr addrs[ADDRS_MAX];
+    attempt  at = { .port = port, .host = host, .tcp_port = tcp_port, .deadline_ns = deadline_ns, .word_ns = TTI_FOREVER,
+                    .advice = "", .handle = TTI_NO_HANDLE };
+    race     r = { .at = &at, .addrs = addrs };
+
+    if (port->ops->resolve(port, host, tcp_port, addrs, ADDRS_MAX, &r.n) != TUTTI_OK)
+        return false;
+    if (!run_race(&r))
+        return r.err == ECONNREFUSED;
+    port->ops->close(port, at.handle);
+    return false;
 }
 
 /* Wait until the stream is ready again. */

@@ -16,13 +16,15 @@
 #include <tutti/private.h>
 #include "base/doubt.h"
 
-enum { REFUSES = 1, SILENT = 2, ANSWERS = 3, LACKS = 4, LATE = 5, HANDLES = 64 };
+enum { REFUSES = 1, SILENT = 2, ANSWERS = 3, LACKS = 4, LATE = 5, CUT_OFF = 6, HANDLES = 64 };
 
 #define LATE_NS (400 * TTI_MS)
 
 static struct {
     const char *addrs[4];
     int64_t     now_ns;
+    int         no_way;  /* errno of CUT_OFF */
+    int64_t     back_ns; /* when there is a way to CUT_OFF, which then answers */
     bool        no_loopback;
     int         n_listed; /* so often were the interfaces asked for */
     int         n_opened, n_open;
@@ -60,11 +62,14 @@ static tutti_status resolve(tti_port *port, const char *name, uint16_t tcp_port,
 
 static int begin(tti_port *port, const tti_addr *to, tti_handle *handle_out)
 {
-    const int how = to->ip[to->family == TTI_ADDR_IP4 ? 3 : 15];
+    int how = to->ip[to->family == TTI_ADDR_IP4 ? 3 : 15];
 
     (void)port;
     if (how == LACKS)
         return -EAFNOSUPPORT;
+    if (how == CUT_OFF && world.now_ns < world.back_ns)
+        return -world.no_way;
+    how = how == CUT_OFF ? ANSWERS : how;
     assert_true(world.n_opened < HANDLES);
     world.how[world.n_opened] = how;
     world.began_ns[world.n_opened] = world.now_ns;
@@ -338,6 +343,77 @@ static void behind_a_service(void **state)
     assert_int_equal(world.n_opened, 1);
 }
 
+/* A call to a server that was there, with 60 s of time. */
+static tutti_status again(const char *addr, const char *other, int no_way, int64_t back_ns)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    clean(NULL);
+    world.addrs[0] = addr;
+    world.addrs[1] = other;
+    world.no_way = no_way;
+    world.back_ns = back_ns;
+    return tti_connect_once(&port, "n1", 80, 60 * TTI_SECOND, &handle);
+}
+
+/* The interface was down for a second, or the route or the address gone. */
+static void a_way_that_is_lost_for_a_second_ends_nothing(void **state)
+{
+    static const int no_way[] = { ENETUNREACH, EHOSTUNREACH, ENETDOWN, EADDRNOTAVAIL };
+    size_t           i;
+
+    (void)state;
+    for (i = 0; i < sizeof no_way / sizeof no_way[0]; i++) {
+        assert_int_equal(again("10.0.0.6", NULL, no_way[i], TTI_SECOND), TUTTI_OK);
+        assert_int_equal(world.n_open, 1);
+        assert_in_range(world.now_ns / TTI_MS, 1000, 1400);
+    }
+    setenv("TUTTI_LISTEN", "any", 1); /* that nobody listens on loopback says nothing of a server behind a service */
+    assert_int_equal(again("10.0.0.6", NULL, ENETUNREACH, TTI_SECOND), TUTTI_OK);
+    unsetenv("TUTTI_LISTEN");
+}
+
+/* It is waited for as silence is, and no longer; not beyond the call's own time either. */
+static void a_way_that_stays_lost_is_told(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    assert_int_equal(again("10.0.0.6", NULL, ENETUNREACH, TTI_FOREVER), TUTTI_E_NETWORK);
+    assert_in_range(world.now_ns / TTI_MS, 10000, 10400);
+    assert_non_null(strstr(tutti_last_error(), "last: 10.0.0.6:80: Network is unreachable"));
+    world.now_ns = 0;
+    assert_int_equal(tti_connect_once(&port, "n1", 80, 2 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns / TTI_MS, 2000);
+}
+
+/* Who refuses has ended: also where another of its addresses is of a family that leads nowhere from here. */
+static void a_server_that_has_ended_is_told_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(again("10.0.0.1", NULL, 0, 0), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns, 0);
+    assert_int_equal(again("10.0.0.1", "fd00::6", ENETUNREACH, TTI_FOREVER), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns, 0);
+    assert_int_equal(again("fd00::6", "10.0.0.1", ENETUNREACH, TTI_FOREVER), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns, 0);
+}
+
+/* Whoever waits for a way hears that the job is over. */
+static void waiting_for_a_way_may_be_in_vain(void **state)
+{
+    const tti_doubt doubt = { .is_vain = is_vain_after_a_second };
+    tutti_status    st;
+
+    (void)state;
+    tti_doubt_waits(&doubt);
+    st = again("10.0.0.6", NULL, ENETUNREACH, TTI_FOREVER);
+    tti_doubt_waits(NULL);
+    assert_int_equal(st, TUTTI_E_NETWORK);
+    assert_in_range(world.now_ns / TTI_MS, 1000, 1400);
+    assert_non_null(strstr(tutti_last_error(), "n1 port 80 is not waited for any more"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clean, clean)
 
 int main(void)
@@ -355,6 +431,10 @@ int main(void)
         TEST(without_loopback),
         TEST(nobody_lists_interfaces_to_reach_loopback),
         TEST(behind_a_service),
+        TEST(a_way_that_is_lost_for_a_second_ends_nothing),
+        TEST(a_way_that_stays_lost_is_told),
+        TEST(a_server_that_has_ended_is_told_at_once),
+        TEST(waiting_for_a_way_may_be_in_vain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -407,15 +407,23 @@ static tutti_status step(tti_port *port, tti_handle handle, tti_hello *hello, in
     return TUTTI_OK;
 }
 
+tutti_status tti_hello_advance(tti_port *port, tti_handle handle, tti_hello *hello, int64_t until_ns)
+{
+    tutti_status st = TUTTI_OK;
+
+    while (st == TUTTI_OK && !tti_hello_done(hello))
+        st = step(port, handle, hello, until_ns);
+    return st;
+}
+
 tutti_status tti_hello_run(tti_port *port, tti_handle handle, const tti_hello_config *config,
                            int64_t deadline_ns, uint32_t *peer_rank_out)
 {
     tti_hello    hello;
-    tutti_status st = TUTTI_OK;
+    tutti_status st;
 
     tti_hello_begin(&hello, port, config);
-    while (st == TUTTI_OK && !tti_hello_done(&hello))
-        st = step(port, handle, &hello, deadline_ns);
+    st = tti_hello_advance(port, handle, &hello, deadline_ns);
     if (st == TUTTI_OK && tti_hello_seal(&hello) != TTI_SEAL_NONE)
         st = tti_tls_run(port, handle, &hello, deadline_ns);
     if (st == TUTTI_OK && peer_rank_out != NULL)

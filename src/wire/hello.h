@@ -108,6 +108,10 @@ const void *tti_hello_last_words(const tti_hello *hello, size_t *bytes_out);
 /** Wipe it. */
 void tti_hello_release(tti_hello *hello);
 
+/** The part of a hello that was begun, on a connected stream, waiting through port until until_ns at most: after TUTTI_E_TIMEOUT it
+ * may be advanced further, after anything else it is over. What goes on behind it is the caller's.
+ * @errors as tti_hello_run() */
+tutti_status tti_hello_advance(tti_port *port, tti_handle handle, tti_hello *hello, int64_t until_ns);
 /** All of it on a connected stream, waiting through port, and the handshake of TLS behind it where there is one.
  * peer_rank_out may be NULL. The stream stays the caller's; close it after a failure.
  *

@@ -10,12 +10,13 @@
 #include "wire/interfaces.h"
 
 #include "base/env.h"
+#include "wire/rails.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
 
-enum { INTERFACES_MAX = 256, RULES_MAX = 32, RULE_MAX = 64, SHOWN_MAX = 200 };
+enum { INTERFACES_MAX = 256, RULES_MAX = TTI_NAMED_MAX, RULE_MAX = TTI_NAMED_BYTES, SHOWN_MAX = 200 };
 
 typedef struct rule {
     char     text[RULE_MAX];
@@ -48,6 +49,7 @@ static tutti_status bad_setting(const rules *all, const char *why)
 static tutti_status read_rule(rules *all, const char *text, size_t length, bool whole_only)
 {
     rule *r = &all->list[all->n];
+    bool  seen[2] = { false, false }; /* '=' and '^' */
 
     if (all->n == RULES_MAX)
         return bad_setting(all, "that are too many entries");
@@ -56,8 +58,12 @@ static tutti_status read_rule(rules *all, const char *text, size_t length, bool 
         r->not = all->list[0].not;
         r->whole = all->list[0].whole;
     }
-    for (; length > 0 && (*text == '^' || *text == '='); text++, length--)
+    for (; length > 0 && (*text == '^' || *text == '='); text++, length--) {
+        if (seen[*text == '^'])
+            return bad_setting(all, *text == '^' ? "an entry has '^' twice" : "an entry has '=' twice");
+        seen[*text == '^'] = true;
         *(*text == '^' ? &r->not : &r->whole) = true;
+    }
     if (length == 0 || length >= sizeof r->text)
         return bad_setting(all, "an entry is empty or too long");
     memcpy(r->text, text, length);
@@ -101,7 +107,7 @@ static bool matches(const rule *r, const tti_interface *face)
     return strncmp(r->text, face->name, strlen(r->text)) == 0;
 }
 
-static bool is_link_local(const tti_addr *addr)
+bool tti_addr_is_link_local(const tti_addr *addr)
 {
     if (addr->family == TTI_ADDR_IP4)
         return addr->ip[0] == 169 && addr->ip[1] == 254;
@@ -136,7 +142,7 @@ static int points_of(const rules *all, const tti_interface *face, const tti_addr
 
     if (points == 0 || !face->up)
         return 0;
-    points = points * 4 + (face->addr.family == family ? 2 : 0) + !is_link_local(&face->addr);
+    points = points * 4 + (face->addr.family == family ? 2 : 0) + !tti_addr_is_link_local(&face->addr);
     return local != NULL && same_ip(local, &face->addr) ? points + 100000 : points;
 }
 
@@ -150,38 +156,75 @@ static bool is_new(const tti_interface *faces, int i)
     return earlier == i;
 }
 
-static tutti_status nothing_remains(const rules *all, const tti_interface *faces, int n)
+const char *tti_interfaces_text(const tti_interface *faces, int n, char *out, size_t bytes)
 {
-    char   shown[SHOWN_MAX + 48] = "";
     size_t used = 0;
-    char   why[SHOWN_MAX + 128];
     int    i;
 
-    for (i = 0; i < n && used < SHOWN_MAX; i++)
+    out[0] = '\0';
+    for (i = 0; i < n && used + TTI_INTERFACE_NAME_MAX + sizeof ",  (down)" < bytes; i++)
         if (is_new(faces, i))
-            used += (size_t)snprintf(shown + used, sizeof shown - used, "%s%s%s", used > 0 ? ", " : "",
-                                     faces[i].name, faces[i].up ? "" : " (down)");
-    snprintf(why, sizeof why, "no interface with an address matches; there are: %s", shown);
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s%s", used > 0 ? ", " : "", faces[i].name,
+                                     faces[i].up ? "" : " (down)");
+    return out;
+}
+
+static tutti_status nothing_remains(const rules *all, const tti_interface *faces, int n)
+{
+    char shown[SHOWN_MAX + 48];
+    char why[SHOWN_MAX + 128];
+
+    snprintf(why, sizeof why, "no interface with an address matches; there are: %s",
+             tti_interfaces_text(faces, n, shown, sizeof shown));
     return bad_setting(all, why);
+}
+
+/* What is set, and read. value NULL: nothing is. */
+static tutti_status find_rules(rules *all)
+{
+    *all = (rules){ .variable = "TUTTI_SOCKET_IFNAME", .value = tti_env("TUTTI_SOCKET_IFNAME") };
+    if (all->value == NULL)
+        *all = (rules){ .variable = "GLOO_SOCKET_IFNAME", .value = tti_env("GLOO_SOCKET_IFNAME") };
+    return all->value != NULL ? read_rules(all) : TUTTI_OK;
+}
+
+tutti_status tti_interfaces_named(tti_named *named_out)
+{
+    rules        all;
+    bool         one_by_one = true;
+    tutti_status st = find_rules(&all);
+    int          i;
+
+    *named_out = (tti_named){ .variable = all.variable, .value = all.value };
+    for (i = 0; i < all.n; i++)
+        one_by_one = one_by_one && all.list[i].whole && !all.list[i].not && !all.list[i].numeric;
+    if (st != TUTTI_OK || all.n < 2 || !one_by_one)
+        return st;
+    named_out->n = all.n;
+    for (i = 0; i < all.n; i++)
+        memcpy(named_out->name[i], all.list[i].text, sizeof named_out->name[i]);
+    return TUTTI_OK;
 }
 
 tutti_status tti_interface_wanted(tti_port *port, const tti_addr *to, bool *set_out, tti_addr *addr_out)
 {
     tti_interface faces[INTERFACES_MAX];
-    rules         all = { .variable = "TUTTI_SOCKET_IFNAME", .value = tti_env("TUTTI_SOCKET_IFNAME") };
+    rules         all;
+    tti_rails     rails = { .n = 0 };
     tti_addr      local;
     bool          routed;
     int           n, i, points, most = 0, best = 0;
-    tutti_status  st;
+    tutti_status  st = find_rules(&all);
 
-    if (all.value == NULL)
-        all = (rules){ .variable = "GLOO_SOCKET_IFNAME", .value = tti_env("GLOO_SOCKET_IFNAME") };
     *set_out = all.value != NULL;
-    if (!*set_out)
-        return TUTTI_OK;
-    st = read_rules(&all);
-    if (st != TUTTI_OK)
+    if (st == TUTTI_OK)
+        st = tti_rails_wanted(port, to != NULL ? to->family : TTI_ADDR_IP4, &rails);
+    if (st != TUTTI_OK || !*set_out)
         return st;
+    if (rails.n > 0) {
+        *addr_out = rails.rail[0].addr;
+        return TUTTI_OK;
+    }
     if (all.n == 1 && all.list[0].numeric && !all.list[0].not) {
         *addr_out = all.list[0].addr; /* listening there will tell whether it is ours */
         return TUTTI_OK;
@@ -203,6 +246,22 @@ tutti_status tti_interface_wanted(tti_port *port, const tti_addr *to, bool *set_
         return nothing_remains(&all, faces, n);
     *addr_out = faces[best].addr;
     return TUTTI_OK;
+}
+
+tutti_status tti_interface_absent(tti_port *port, const tti_addr *addr)
+{
+    tti_interface faces[INTERFACES_MAX];
+    rules         all = { .variable = "TUTTI_SOCKET_IFNAME", .value = tti_env("TUTTI_SOCKET_IFNAME") };
+    int           n = 0;
+
+    if (all.value == NULL)
+        all = (rules){ .variable = "GLOO_SOCKET_IFNAME", .value = tti_env("GLOO_SOCKET_IFNAME") };
+    if (all.value == NULL || read_rules(&all) != TUTTI_OK || all.n != 1 || !all.list[0].numeric || all.list[0].not ||
+        !same_ip(&all.list[0].addr, addr))
+        return TUTTI_OK;
+    if (port->ops->interfaces != NULL)
+        n = port->ops->interfaces(port, faces, INTERFACES_MAX);
+    return nothing_remains(&all, faces, n);
 }
 
 /* ---- this host's own ---- */
@@ -246,7 +305,7 @@ bool tti_own_addr(tti_port *port, tti_addr *addr_out)
     n = port->ops->interfaces != NULL ? port->ops->interfaces(port, faces, INTERFACES_MAX) : 0;
     for (i = 0; i < n; i++)
         if (faces[i].up && !faces[i].loopback && !is_of_containers(faces[i].name) &&
-            !is_link_local(&faces[i].addr)) {
+            !tti_addr_is_link_local(&faces[i].addr)) {
             *addr_out = faces[i].addr;
             return true;
         }

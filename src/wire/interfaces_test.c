@@ -123,6 +123,10 @@ static void beginnings_and_whole_names(void **state)
     refuses("ib0", "TUTTI_SOCKET_IFNAME is 'ib0'");
     refuses("eth0,", "empty");
     refuses("^", "empty");
+    refuses("^^lo", "an entry has '^' twice");
+    refuses("eth0,^=^ib0", "an entry has '^' twice");
+    refuses("==eth0", "an entry has '=' twice");
+    takes("^=eth0", NULL, "172.17.0.1"); /* one of each is a whole name that is left out */
 }
 
 static void exclusions(void **state)

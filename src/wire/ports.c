@@ -7,6 +7,7 @@
 #include "wire/ports.h"
 
 #include "base/env.h"
+#include "wire/interfaces.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -111,6 +112,11 @@ tutti_status tti_listen_failed(int err, const tti_addr *at, const char *what)
                         "  next: see who has it (ss -ltnp): where it is this job, two of it were started as its first; else "
                         "choose another port, or 0 for any free one",
                         what, text);
+    if (err == EADDRNOTAVAIL)
+        return tti_fail(TUTTI_E_NETWORK,
+                        "cannot %s at %s: this host has no such address\n"
+                        "  next: name one that it has (ip addr)",
+                        what, text);
     return tti_fail_errno_as(TUTTI_E_NETWORK, err, "cannot %s at %s", what, text);
 }
 
@@ -132,7 +138,21 @@ tutti_status tti_listen_tcp(tti_port *port, const tti_addr *at, int backlog, con
     if (st != TUTTI_OK)
         return st;
     err = tti_listen_in_range(port, &here, backlog, bound_out, handle_out);
-    return err == 0 ? TUTTI_OK : tti_listen_failed(err, &here, what);
+    if (err == EADDRNOTAVAIL)
+        st = tti_interface_absent(port, &here);
+    return err == 0 || st != TUTTI_OK ? st : tti_listen_failed(err, &here, what);
+}
+
+/* The resolver has told why; what to do depends on who asked for the name. */
+static tutti_status bad_advertised(const char *host)
+{
+    char why[256];
+
+    snprintf(why, sizeof why, "%.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
+    return tti_fail(TUTTI_E_NETWORK,
+                    "TUTTI_ADVERTISE is '%.200s': %s\n"
+                    "  next: give the address under which the others reach this rank",
+                    host, why);
 }
 
 tutti_status tti_advertised(tti_port *port, const tti_addr *at, const tti_addr *bound, tti_addr *addr_out)
@@ -140,13 +160,14 @@ tutti_status tti_advertised(tti_port *port, const tti_addr *at, const tti_addr *
     const char  *host = tti_env("TUTTI_ADVERTISE");
     tti_addr     addrs[ADDRS_MAX];
     tti_addr     addr = *at;
+    char         bare[TTI_HOST_MAX];
     tutti_status st;
     int          n = 0, i;
 
     if (host != NULL) {
-        st = port->ops->resolve(port, host, 0, addrs, ADDRS_MAX, &n);
+        st = port->ops->resolve(port, tti_host_bare(host, bare), 0, addrs, ADDRS_MAX, &n);
         if (st != TUTTI_OK)
-            return st;
+            return bad_advertised(host);
         addr = addrs[0];
         for (i = n - 1; i >= 0; i--)
             if (addrs[i].family == at->family)

@@ -37,7 +37,8 @@ tutti_status tti_listen_failed(int err, const tti_addr *at, const char *what);
  *
  * @errors TUTTI_E_NETWORK  the port, or the whole range, is taken; or the address is none of this host's
  *         TUTTI_E_AUTH     secret does not suffice for the address
- *         TUTTI_E_ARG      TUTTI_PORT_RANGE or TUTTI_LISTEN is wrong */
+ *         TUTTI_E_ARG      TUTTI_PORT_RANGE or TUTTI_LISTEN is wrong, or TUTTI_SOCKET_IFNAME names an address that
+ *                          this host has not */
 tutti_status tti_listen_tcp(tti_port *port, const tti_addr *at, int backlog, const tti_secret *secret,
                             tti_addr *bound_out, tti_handle *handle_out);
 

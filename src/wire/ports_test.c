@@ -38,6 +38,8 @@ static int clean(void **state)
     unsetenv("TUTTI_PORT_RANGE");
     unsetenv("TUTTI_LISTEN");
     unsetenv("TUTTI_ADVERTISE");
+    unsetenv("TUTTI_SOCKET_IFNAME");
+    unsetenv("GLOO_SOCKET_IFNAME");
     ops = *tti_port_system()->ops;
     ops.resolve = resolve;
     return 0;
@@ -148,6 +150,47 @@ static void any_address(void **state)
     assert_int_equal(told.port, bound.port);
 }
 
+/* Whose address it was decides what to do: that is in the words. */
+static void an_address_of_others(void **state)
+{
+    tti_addr   bound, at;
+    tti_handle handle;
+
+    (void)state;
+    assert_int_equal(tti_addr_parse("192.0.2.7", 0, &at), TUTTI_OK);
+    assert_int_equal(tti_listen_tcp(&port, &at, 4, &secret, &bound, &handle), TUTTI_E_NETWORK);
+    says("cannot listen for other ranks at 192.0.2.7:0: this host has no such address\n  next: ");
+    setenv("TUTTI_SOCKET_IFNAME", "192.0.2.7", 1);
+    assert_int_equal(tti_listen_tcp(&port, &at, 4, &secret, &bound, &handle), TUTTI_E_ARG);
+    says("TUTTI_SOCKET_IFNAME is '192.0.2.7': no interface with an address matches; there are: ");
+    says("\n  next: name interfaces");
+    setenv("TUTTI_SOCKET_IFNAME", "lo", 1); /* this one is not to blame */
+    assert_int_equal(tti_listen_tcp(&port, &at, 4, &secret, &bound, &handle), TUTTI_E_NETWORK);
+    says("this host has no such address");
+}
+
+static tutti_status resolve_nothing(tti_port *of, const char *name, uint16_t tcp_port, tti_addr *out, int max, int *n_out)
+{
+    (void)of;
+    (void)tcp_port;
+    (void)out;
+    (void)max;
+    (void)n_out;
+    return tti_fail(TUTTI_E_NETWORK, "cannot resolve host '%s': not today\n  next: something about hosts", name);
+}
+
+static void an_unknown_name_to_tell_others(void **state)
+{
+    tti_addr told, at = loopback(0);
+
+    (void)state;
+    ops.resolve = resolve_nothing;
+    setenv("TUTTI_ADVERTISE", "n1.nowhere", 1);
+    assert_int_equal(tti_advertised(&port, &at, &at, &told), TUTTI_E_NETWORK);
+    says("TUTTI_ADVERTISE is 'n1.nowhere': cannot resolve host 'n1.nowhere': not today\n"
+         "  next: give the address under which the others reach this rank");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clean, clean)
 
 int main(void)
@@ -156,6 +199,8 @@ int main(void)
         TEST(a_range_is_kept),
         TEST(wrong_settings),
         TEST(any_address),
+        TEST(an_address_of_others),
+        TEST(an_unknown_name_to_tell_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,7 +280,7 @@ def cards():
     yield "honest", b"\0\0\0\0"
     yield "one_is_missing", b"\0\0\xff\0"
     yield "changed", b"\1" + u16(40) + b"x" + b"\0\2" + u16(8) + b"\7" + u16(4) + b"\1" + b"\0"
-    yield "raw", b"\xf0" + bytes(272) + b"\0\0\0"
+    yield "raw", b"\xf0" + bytes(280) + b"\0\0\0"
     yield "short", b"\xfe" + bytes(100)
     changed = lambda rank, at, to, behind: b"\0" * rank + b"\1" + u16(at) + u8(to) + b"\0" * (3 - rank) + bytes(behind)
     for behind in range(14):  # the size says who is said to have ended
@@ -497,7 +497,7 @@ def figures():
              "local": {k: v for k, v in far.items() if k != "gbit_per_s"}}
     yield "whole", json.dumps(whole, indent=1).encode()
     yield "version_alone", b'{"tutti_figures":1}'
-    yield "far_alone", json.dumps({"tutti_figures": 1, "far": dict(far, message_us=1e-3, post_us=1e7)}).encode()
+    yield "far_alone", json.dumps({"tutti_figures": 1, "far": dict(far, message_us=1e8, post_us=1e7)}).encode()
     yield "unknown", b'{"tutti_figures":1,"host":{"lines":1}}'
     yield "out_of_range", b'{"tutti_figures":1,"far":{"gbit_per_s":0}}'
     yield "no_object", b'[1,2,3]'

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""hangs: five jobs that hang, and what `tutti doctor hang` says of each.
+"""hangs: seven jobs that hang, and what `tutti doctor hang` says of each.
 
 Each way of stage.c is started as four processes without a launcher, as a scheduler would. When all of them stand where they
 hang, the doctor looks. Its words have to name the rank behind it, within LIMIT_S.
@@ -41,7 +41,7 @@ WAYS = [
       r"it sleeps in \S*nanosleep", r"its last operation: all_reduce #1", r"next: see where it is: gdb -p \d+"]),
     ("different", "Ranks call different operations",
      "Ranks 0 and 1 add up over two groups, each in an order of its own, in asynchronous calls. (Different calls in one group, and "
-     "two groups in blocking calls of two ranks, are an error at once, `TUTTI_E_MISMATCH`, and no hang.)",
+     "groups in blocking calls in different orders, are an error at once, `TUTTI_E_MISMATCH`, and no hang.)",
      [r"ranks 0, 1 wait for each other", r"rank 0 \(pid \d+, \S+\) waits for rank 1, since \S+ m?s, in all_reduce #1 .* on group 'model'",
       r"rank 1 \(pid \d+, \S+\) waits for rank 0, since \S+ m?s, in all_reduce #1 .* on group 'metrics'",
       r"and ranks 2, 3 with them", r"next: all ranks have to call operations of several groups in one order"]),
@@ -50,10 +50,19 @@ WAYS = [
      "the send returns; this is not.",
      [r"rank 1 \(pid \d+, \S+\) has not come", r"ranks 0, 2, 3 wait for it, rank 0 since \S+ m?s in send to rank 1, tag 7",
       r"it sleeps in \S*nanosleep", r"next: rank 1 has to post the receive: recv from rank 0, tag 7; or rank 0 sends with tutti_isend"]),
+    ("grow", "A rank does not come to let a newcomer in",
+     "Ranks 0 to 2 are in `tutti_grow_group`, and rank 3 does not call it. What such a call is made of is not told of: nobody has "
+     "called that.",
+     [r"rank 3 \(pid \d+, \S+\) has not come", r"ranks 0-2 wait for it, rank \d since \S+ m?s in grow_group \(1 newcomer\) on group '0'",
+      r"it sleeps in \S*nanosleep", r"its last operation: all_reduce #1 ", r"      0 .* in grow_group \(1 newcomer\)"]),
+    ("shrink", "A rank does not come when others go on without a dead one",
+     "Rank 1 is killed. Ranks 0 and 2 go on without it, `tutti_shrink_group`, and rank 3 does not call that.",
+     [r"rank 3 \(pid \d+, \S+\) has not come", r"ranks 0, 2 wait for it, rank \d since \S+ m?s in shrink_group \(without rank 1\) on group '0'",
+      r"rank 1 \(pid \d+, \S+\) is dead\n  nobody waits for it", r"its last operation, all_reduce #2 .* failed \S+ m?s ago"]),
 ]
 
 # How the first line begins.
-CULPRITS = {"dead": "rank 2 ", "stopped": "rank 1 ", "late": "rank 3 ", "different": "ranks 0, 1 ", "send": "rank 1 "}
+CULPRITS = {"dead": "rank 2 ", "stopped": "rank 1 ", "late": "rank 3 ", "different": "ranks 0, 1 ", "send": "rank 1 ", "grow": "rank 3 ", "shrink": "rank 3 "}
 
 # After a death, in the world of those that are left.
 REGROUPED = [r"world 2: 3 ranks, 3 read", r"rank 2 \(pid \d+, [^ ]+, rank 3 at first\) has not come\n  ranks 0, 1 wait for it",
@@ -125,7 +134,7 @@ def check_trace(bin_dir, job):
 def look(bin_dir, way, rules):
     """(complaints, what the doctor said, the ranks' own words)"""
     with Job(bin_dir, way) as job:
-        job.wait_for("is here", RANKS)
+        job.wait_for("is here", RANKS - (way == "shrink"))
         if way == "dead":
             job.wait_for("has no plan", RANKS - 1)
             job.ranks[2].wait()
@@ -192,6 +201,17 @@ def look_at_unrecorded(bin_dir):
         return [] if run.returncode == 2 and re.search(rule, run.stderr) else [f"unrecorded: {run.returncode}: {run.stdout}{run.stderr}"]
 
 
+def look_at_named(bin_dir):
+    """Of processes that were not named it is not said that they have not joined: they were not looked at."""
+    rules = [r"rank 2 \(pid \d+\) runs, and was not among those named\n  ranks 0, 1 wait for it", r"next: name it, too: --pid ... \d+"]
+    with Job(bin_dir, "late") as job:
+        job.wait_for("is here", RANKS)
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--least", "0.2", "--pid", *(str(r.pid) for r in job.ranks[:2])]
+        run, _, missing = settle(command, rules, time.monotonic() + STARTED_S)
+        bad = [f"named: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+        return bad + [f"named: {run.stdout}"] if "has not joined" in run.stdout else bad
+
+
 def look_before_joining(bin_dir):
     """Who was stopped before it had a recorder is not said to run."""
     rules = [r"rank 1 \(pid \d+\) is stopped by a signal\n  ranks 0, 2, 3 wait for it to join", r"next: kill -CONT \d+"]
@@ -199,6 +219,37 @@ def look_before_joining(bin_dir):
         command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name]
         run, _, missing = settle(command, rules, time.monotonic() + STARTED_S)
         return [f"before joining: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+
+
+# All members are in it, and it is for others to come.
+NOBODY_COMES = [r"nobody is missing: all members are in it, and wait for newcomers", r"      3 .* in grow_group \(2 newcomers\) on group '0'"]
+
+# Rank 3 comes to it when the others have given up.
+CAME_LATE = [r"rank 3 \(pid \d+, \S+\) came too late\n  ranks 0[^\n]* wait for it, rank \d since \S+ m?s in grow_group \(1 newcomer\)",
+             r"it came to grow_group \(1 newcomer\) on group '0' \S+ m?s after rank \d had given up", r"next: see what it did before that"]
+
+
+def look_where_nobody_comes(bin_dir):
+    with Job(bin_dir, "nobody-comes") as job:
+        job.wait_for("is here", RANKS)
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name, "--least", "0.2"]
+        run, _, missing = settle(command, NOBODY_COMES, time.monotonic() + 15)
+        bad = [f"nobody comes: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+        run = subprocess.run([str(bin_dir / "tutti"), "trace", "--job", job.name, "--out", "-"], text=True, capture_output=True, timeout=60,
+                             check=False)
+        spans = {event["pid"] for event in json.loads(run.stdout)["traceEvents"] if event["ph"] == "X" and event["name"] == "grow_group"}
+        return bad if spans == set(range(RANKS)) else bad + [f"nobody comes: trace: grow_group is on ranks {spans} only"]
+
+
+def look_at_files_of_the_late(bin_dir):
+    """What ranks write when their time is up, each at its own moment."""
+    with tempfile.TemporaryDirectory() as folder:
+        more = {"TUTTI_TRACE_FILE": f"{folder}/dump", "TUTTI_TIMEOUT_MS": "3000", "TUTTI_TEST_SIGN": f"{folder}/sign"}
+        with Job(bin_dir, "came-late", **more) as job:
+            job.wait_for("has given up", RANKS)
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--least", "0.2", "--dumps", *map(str, pathlib.Path(folder).glob("dump*.rec"))]
+        run = subprocess.run(command, text=True, capture_output=True, timeout=60, check=False)
+        return [f"of the late: '{rule}' is not in:\n{run.stdout}{run.stderr}{job.words()}" for rule in CAME_LATE if not re.search(rule, run.stdout)]
 
 
 HEAD = """# Jobs that hang
@@ -219,12 +270,13 @@ tutti doctor hang --dumps DIR/*.rec     # anywhere: the files of all hosts toget
 
 Exit code 0: nobody waits; 1: somebody does; 2: there is nothing to look at. `--json` is for programs. A rank of another host
 "is not to be seen here": run it there, too, or bring its file. Files say when they were written: what hung then is told as of then.
+Files of several jobs are told apart; of several files of one process the latest counts.
 Where `TUTTI_TRACE_FILE` is set a rank that runs out of time, or loses a peer, leaves such a file by itself (`.rec`, beside the JSON).
 
 The first line has who is behind it. After a death, when the others have gone on (`tutti_shrink_group`), ranks are those of the world
 that is there now, "rank 2 (pid 4711, n1, rank 3 at first)", and those that are not in it any more are named below.
 
-Five hangs follow: what was done, and what the doctor said. The program is [stage.c](../tests/hangs/stage.c), four ranks of one
+Seven hangs follow: what was done, and what the doctor said. The program is [stage.c](../tests/hangs/stage.c), four ranks of one
 host; a test stages them and checks these words, and that each look takes less than 5 s.
 """
 
@@ -250,7 +302,10 @@ def main():
     bad += look_at_well(args.bin)
     bad += look_at_launched(args.bin, "late", next(rules for way, _, _, rules in WAYS if way == "late"))
     bad += look_at_launched(args.bin, "regrouped", REGROUPED, "--on-failure", "keep")
+    bad += look_where_nobody_comes(args.bin)
+    bad += look_at_files_of_the_late(args.bin)
     bad += look_at_unrecorded(args.bin)
+    bad += look_at_named(args.bin)
     bad += look_before_joining(args.bin)
     for line in bad:
         print(line)

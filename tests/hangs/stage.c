@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stage.c - a job of four ranks that hangs in one of five ways. `stage WAY`; hangs.py starts it and looks at it.
+ * stage.c - a job of four ranks that hangs in one of seven ways. `stage WAY`; hangs.py starts it and looks at it.
  *
  *   dead       rank 2 is killed, and the others have no plan for that
  *   stopped    rank 1 is stopped by a signal
  *   late       rank 3 sleeps where the others expect it
  *   different  ranks 0 and 1 use two groups, each in its own order, from asynchronous calls on
  *   send       rank 1 receives when it has seen a sign that rank 0 gives when it has sent
+ *   grow       ranks 0 to 2 let somebody in, rank 3 does not call it
+ *   shrink     rank 1 is killed, ranks 0 and 2 go on without it, rank 3 does not call it
  *
  * Who has come to the point where it hangs says so in a line. */
 #include <signal.h>
@@ -97,7 +99,13 @@ static int different(int rank)
     return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
 }
 
-/* What rank 1 waits for, outside of tutti: a file that rank 0 makes. */
+/* What a rank waits for, outside of tutti: a file that rank 0 makes. */
+static void await_sign(const char *sign)
+{
+    while (sign != NULL && access(sign, F_OK) != 0)
+        usleep(20000);
+}
+
 static int blocked_send(int rank)
 {
     const char *sign = getenv("TUTTI_TEST_SIGN");
@@ -105,21 +113,71 @@ static int blocked_send(int rank)
     say("is here");
     if (rank == 0 && (tutti_send(TUTTI_SPAN(data, LARGE), 1, 7, NULL) != TUTTI_OK || sign == NULL || mknod(sign, S_IFREG | 0600, 0) != 0))
         return fail("send");
-    while (rank == 1 && sign != NULL && access(sign, F_OK) != 0)
-        usleep(20000);
+    if (rank == 1)
+        await_sign(sign);
     if (rank == 1 && tutti_recv(TUTTI_SPAN(data, LARGE), 0, 7, NULL, NULL) != TUTTI_OK)
         return fail("recv");
     return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
 }
 
-/* None of the five: rank 1 was stopped before it joined. */
+static int growing(int rank)
+{
+    tutti_group *world = NULL;
+
+    say("is here");
+    if (rank == 3)
+        sleep(600);
+    return tutti_grow_group(NULL, NULL, 1, NULL, &world) == TUTTI_OK ? 0 : fail("grow_group");
+}
+
+static int shrinking(int rank)
+{
+    static const int gone[] = { 1 };
+    tutti_group     *world = NULL;
+
+    if (rank == 1)
+        raise(SIGKILL);
+    if (sum(NULL) == TUTTI_OK)
+        return fail("all_reduce");
+    say("is here");
+    if (rank == 3)
+        sleep(600);
+    return tutti_shrink_group(gone, 1, NULL, 0, NULL, &world) == TUTTI_OK ? 0 : fail("shrink_group");
+}
+
+/* None of these: all let somebody in, and nobody comes. */
+static int nobody_comes(int rank)
+{
+    tutti_group *world = NULL;
+
+    (void)rank;
+    say("is here");
+    return tutti_grow_group(NULL, NULL, 2, NULL, &world) == TUTTI_OK ? 0 : fail("grow_group");
+}
+
+/* None of these: the others have given up, as the sign says, when rank 3 comes. Each leaves a file. */
+static int came_late(int rank)
+{
+    const char  *sign = getenv("TUTTI_TEST_SIGN");
+    tutti_group *world = NULL;
+
+    if (rank == 3)
+        await_sign(sign);
+    if (tutti_grow_group(NULL, NULL, 1, NULL, &world) == TUTTI_OK)
+        return fail("grow_group");
+    fprintf(stderr, "rank %d: %s\n", rank, tutti_last_error());
+    say("has given up");
+    return rank != 0 || (sign != NULL && mknod(sign, S_IFREG | 0600, 0) == 0) ? 0 : fail("the sign");
+}
+
+/* None of these: rank 1 was stopped before it joined. */
 static int before(int rank)
 {
     (void)rank;
     return 0;
 }
 
-/* None of the five: rank 1 is killed, the others go on without it, under other numbers, and the last of them is late. */
+/* None of these: rank 1 is killed, the others go on without it, under other numbers, and the last of them is late. */
 static int regrouped(int rank)
 {
     tutti_group *world = NULL;
@@ -134,7 +192,7 @@ static int regrouped(int rank)
     return sum(NULL) == TUTTI_OK ? 0 : fail("all_reduce");
 }
 
-/* None of the five: nothing is wrong. */
+/* None of these: nothing is wrong. */
 static int well(int rank)
 {
     (void)rank;
@@ -150,7 +208,8 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int rank);
     } ways[] = { { "dead", dead }, { "stopped", stopped }, { "late", late }, { "different", different }, { "send", blocked_send },
-             { "well", well }, { "regrouped", regrouped }, { "before", before } };
+             { "grow", growing }, { "shrink", shrinking }, { "nobody-comes", nobody_comes }, { "came-late", came_late }, { "well", well },
+             { "regrouped", regrouped }, { "before", before } };
     size_t i;
 
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++)
@@ -161,6 +220,7 @@ int main(int argc, char **argv)
                 return fail("joining");
             return ways[i].run(tutti_get_rank(NULL));
         }
-    fprintf(stderr, "usage: stage dead | stopped | late | different | send | well | regrouped | before\n");
+    fprintf(stderr, "usage: stage dead | stopped | late | different | send | grow | shrink | nobody-comes | came-late | well | "
+                    "regrouped | before\n");
     return 2;
 }

@@ -16,6 +16,7 @@
  *         excepted. Ranks of a test share a private directory, one TCP port and TT_MARKS counters.
  * Again   The variables TT_CARRIED and TT_PLUGINS have any test run once more over a transport that is a plug-in: it takes the place
  *         of TCP, wherever the test has that, but for tests that encrypt.
+ *         TT_RAILS has any test of two hosts run over two interfaces of each: .rails, wherever a veth pair joins them.
  * Fails   A rank that fails, dies unasked, outlives the limit or leaves a process behind fails the test;
  *         the last lines of every rank are printed then. Exit code: 0 all passed, 1 one failed, 77 nothing
  *         failed but the machine refused something, which is printed.
@@ -75,6 +76,7 @@ typedef struct tt_test {
     bool    mixed;          /* ranks are on the hosts by turns; else the first ones are on host 0 */
     bool    tls;            /* TUTTI_TLS=1, with a secret: what goes by TCP is encrypted */
     int     stripes;        /* connections that two ranks have by TCP; 0: nothing is said */
+    bool    rails;          /* with hosts = 2: they are joined twice, and TUTTI_SOCKET_IFNAME names both interfaces, tt0 and tt1 */
     bool    threads;        /* one more run, as if transports had "threads" */
     int     dies;           /* -1; the rank that must end by a signal or tt_die(), and not otherwise */
     uint32_t also_die;      /* one bit for each further rank, of the first 32, that must */

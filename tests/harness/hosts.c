@@ -214,12 +214,13 @@ static int socket_of(const tt_hosts *hosts, int host)
 
 /* A link that has just been set up loses packets until the kernel has seen its carrier; of a lost SYN a
  * connection hears after a second. */
-static bool carries(const tt_hosts *hosts, int host)
+static bool carries(const tt_hosts *hosts, int host, const char *device)
 {
-    struct ifreq link = { .ifr_name = "tt0" };
+    struct ifreq link = { .ifr_name = "" };
     int          fd = socket_of(hosts, host);
     int          tries;
 
+    snprintf(link.ifr_name, sizeof link.ifr_name, "%s", device);
     for (tries = 0; fd >= 0 && tries < LINK_TRIES; tries++) {
         if (ioctl(fd, SIOCGIFFLAGS, &link) == 0 && (link.ifr_flags & IFF_RUNNING) != 0)
             break;
@@ -269,11 +270,27 @@ bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
         tt_hosts_close(&hosts);
         return false;
     }
-    if (!carries(&hosts, 0) || !carries(&hosts, 1)) {
+    if (!carries(&hosts, 0, "tt0") || !carries(&hosts, 1, "tt0")) {
         snprintf(reason_out, reason_bytes, "the veth between namespaces did not come up");
         tt_hosts_close(&hosts);
         return false;
     }
     *hosts_out = hosts;
     return true;
+}
+
+bool tt_hosts_join_again(const tt_hosts *hosts, char *reason_out, size_t reason_bytes)
+{
+    char batch[128], words[160] = "";
+    bool joined = tt_hosts_script(hosts, 0, "ip", "link add tt1 type veth peer name tt1 netns @1/\n", words, sizeof words);
+    int  i;
+
+    for (i = 0; joined && i < hosts->n; i++) {
+        snprintf(batch, sizeof batch, "link set tt1 up\naddr add 10.78.0.%d/24 dev tt1\n", i + 1);
+        joined = tt_hosts_script(hosts, i, "ip", batch, words, sizeof words);
+    }
+    if (joined && carries(hosts, 0, "tt1") && carries(hosts, 1, "tt1"))
+        return true;
+    snprintf(reason_out, reason_bytes, "cannot join namespaces by a second veth: %s", joined ? "it did not come up" : words);
+    return false;
 }

@@ -29,6 +29,9 @@ typedef struct tt_hosts {
 /** Make two hosts. false: the machine refuses, reason_out says what and why. The caller has one thread. */
 bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
 
+/** Join two hosts that a veth pair joins by another one: "tt1", 10.78.0.(i+1)/24. false: as tt_hosts_open(). */
+bool tt_hosts_join_again(const tt_hosts *hosts, char *reason_out, size_t reason_bytes);
+
 /** Make two hosts joined by a relay (relay.h), which runs until tt_hosts_close(), or until this process ends. */
 bool tt_hosts_open_far(const tt_relay_link *link, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
 

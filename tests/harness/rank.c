@@ -201,6 +201,14 @@ const char *tt_run_carried(const tt_run *run)
     return run->test->carried != NULL ? run->test->carried : getenv("TT_CARRIED");
 }
 
+bool tt_run_rails(const tt_run *run)
+{
+    const tt_relay_link *link = &run->test->link;
+    const bool           far = link->delay_ns > 0 || link->jitter_ns > 0 || link->loss > 0 || link->rate_bps > 0;
+
+    return run->test->hosts > 1 && !far && (run->test->rails || getenv("TT_RAILS") != NULL);
+}
+
 static void transport(const tt_run *run, char out[TT_PATH_MAX])
 {
     const bool  everywhere = strstr(run->word, "tcp") != NULL;
@@ -230,6 +238,8 @@ static void environment(const tt_run *run)
         snprintf(path, sizeof path, "%d", run->test->stripes);
         setenv("TUTTI_TCP_STRIPES", path, 1);
     }
+    if (tt_run_rails(run))
+        setenv("TUTTI_SOCKET_IFNAME", "=tt0,=tt1", 1);
 }
 
 void tt_rank_main(const tt_run *run, int rank)

@@ -228,6 +228,10 @@ static bool open_hosts(tt_run *run, char *reason, size_t bytes)
     const bool made = is_far(run->test) ? tt_hosts_open_far(&run->test->link, &run->hosts, reason, bytes)
                                         : tt_hosts_open(&run->hosts, reason, bytes);
 
+    if (made && tt_run_rails(run) && !tt_hosts_join_again(&run->hosts, reason, bytes)) {
+        tt_hosts_close(&run->hosts);
+        return false;
+    }
     if (!made || tt_run_carried(run) == NULL || tt_hosts_can_show_devices(&run->hosts))
         return made;
     snprintf(reason, bytes, "no /sys of a host's own to be had, where a library looks for its devices: %s", strerror(errno));
@@ -322,11 +326,12 @@ int tt_run_and_say(tt_run *run)
 {
     const tt_test *test = run->test;
     const int64_t  begin = tti_now_ns();
+    const char    *hosts = tt_run_rails(run) ? ", 2 hosts, 2 rails" : test->hosts > 1 ? ", 2 hosts" : "";
     const verdict  result = run_one(run);
 
     if (result == SKIPPED)
         return TT_SKIPPED;
-    printf("%s (%s, %d ranks%s): %s, %lld ms\n", test->name, run->word, test->ranks, test->hosts > 1 ? ", 2 hosts" : "",
+    printf("%s (%s, %d ranks%s): %s, %lld ms\n", test->name, run->word, test->ranks, hosts,
            result == PASSED ? "ok" : "FAILED", (long long)((tti_now_ns() - begin) / MS));
     return result == PASSED ? TT_PASSED : TT_FAILED;
 }

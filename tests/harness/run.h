@@ -78,6 +78,8 @@ bool tt_run_threads(const tt_run *run);
 int tt_run_processes(const tt_run *run);
 /** The plug-in that carries what would go by TCP; NULL: TCP does. */
 const char *tt_run_carried(const tt_run *run);
+/** Whether two interfaces join the hosts, and ranks are told both. */
+bool tt_run_rails(const tt_run *run);
 
 /** In a forked process: be rank, or all ranks as threads. Does not return. */
 _Noreturn void tt_rank_main(const tt_run *run, int rank);

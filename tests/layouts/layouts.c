@@ -32,6 +32,10 @@
     "iifname \"out\" tcp dport 20000-20049 dnat to 192.168.5.2; }\n"                                   \
     " chain post { type nat hook postrouting priority 100; oifname \"out\" masquerade; }\n }\n"
 
+/* One that the other host has no way to. */
+#define APART(n)                                                                                       \
+    "link add ap0 type veth peer name ap1\nlink set ap0 up\nlink set ap1 up\naddr add 10.99." n ".1/24 dev ap0\n"
+
 const tt_layout tt_layouts[] = {
     { .name = "ip4", .what = "IPv4 only", .ip = { JOINED IP4("1"), OTHER IP4("2") }, .no_ip6 = true,
       .master = "10.77.0.1" },
@@ -96,6 +100,12 @@ const tt_layout tt_layouts[] = {
     { .name = "never", .what = "rank 0's interface never comes up", .master = "10.77.0.1",
       .ip = { "link set lo up\nlink add tt0 type veth peer name tt0 netns @1/\n", OTHER IP4("2") },
       .says = "this host has no such address", .next = "MASTER_ADDR" },
+    { .name = "loopback", .what = "TUTTI_SOCKET_IFNAME=lo on one host", .master = "10.77.0.1",
+      .ip = { JOINED IP4("1"), OTHER IP4("2") }, .env0 = { "TUTTI_SOCKET_IFNAME=lo" },
+      .says = "which is its own loopback", .next = "TUTTI_SOCKET_IFNAME" },
+    { .name = "unrouted", .what = "TUTTI_SOCKET_IFNAME names one that leads nowhere", .master = "10.77.0.1",
+      .ip = { JOINED IP4("1") APART("1"), OTHER IP4("2") APART("2") }, .env = { "TUTTI_SOCKET_IFNAME=ap0" },
+      .says = "at 10.99.", .next = "TUTTI_SOCKET_IFNAME" },
     { .name = "mtu", .what = "MTU 1280", .master = "10.77.0.1",
       .ip = { JOINED IP4("1") "link set tt0 mtu 1280\n", OTHER IP4("2") "link set tt0 mtu 1280\n" } },
 };

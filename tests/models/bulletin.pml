@@ -90,7 +90,7 @@ proctype rank(byte me)
     :: true ->
         select(i : 0 .. RANKS - 1);
         read_ending(i);
-        load(LEFT, left); /* = watch/bulletin.c: return atomic_load_explicit(&bulletin->page->left, memory_order_acquire) == 0; */
+        load(LEFT, left); /* = watch/bulletin.c: return (int)atomic_load_explicit(&bulletin->page->left, memory_order_acquire); */
         assert(n < RANKS || left == 0)
     :: true ->
         load(FIRST, first); /* = watch/bulletin.c: const uint32_t first = atomic_load_explicit(&bulletin->page->first, memory_order_acquire); */

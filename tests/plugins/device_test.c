@@ -27,8 +27,9 @@ static void assert_refused(const char *name, tutti_status status, const char *wo
 
     assert_int_equal(find(name, &ops), status);
     assert_null(ops);
-    if (strstr(tutti_last_error(), word) == NULL || strstr(tutti_last_error(), name) == NULL)
-        fail_msg("'%s' or '%s' is not in: %s", word, name, tutti_last_error());
+    if (strstr(tutti_last_error(), word) == NULL || strstr(tutti_last_error(), name) == NULL ||
+        strstr(tutti_last_error(), "\n  next: ") == NULL)
+        fail_msg("'%s', '%s' or a next step is not in: %s", word, name, tutti_last_error());
 }
 
 static void test_broken(void **state)

@@ -85,6 +85,7 @@ static void assert_refused(const char *name, tutti_status status, const char *wo
     assert_int_equal(tti_backend_find(name, &ops), status);
     assert_null(ops);
     assert_said(word);
+    assert_said("\n  next: ");
 }
 
 /* The plug-in `built` alone, under its own name. */
@@ -178,6 +179,9 @@ static void test_shy(void **state)
     setenv("VARIANT_IS_MUTE", "1", 1); /* it has no words: those of before are not its own */
     assert_file_refused("shy", TUTTI_E_NETWORK, "cannot be used: its init failed with TUTTI_E_NETWORK and no words");
     unsetenv("VARIANT_IS_MUTE");
+    setenv("VARIANT_IS_ODD", "1", 1); /* there is no such status */
+    assert_file_refused("shy", TUTTI_E_BACKEND, "cannot be used: its init gave 4711, which is no status, and said: the library below is new");
+    unsetenv("VARIANT_IS_ODD");
     unsetenv("VARIANT_IS_SHY");
     assert_refused("shy", TUTTI_E_ARG, "there is no backend 'shy'"); /* the file is gone by now */
     put("shy", first, "shy", (char[PATH_MAX]){ "" });

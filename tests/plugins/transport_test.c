@@ -37,6 +37,7 @@ static void assert_refused(const char *value, tutti_status status, const char *w
     assert_said("TUTTI_TRANSPORT is '");
     assert_said(value);
     assert_said(word);
+    assert_said("\n  next: ");
     unsetenv("TUTTI_TRANSPORT");
 }
 

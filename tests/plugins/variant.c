@@ -119,6 +119,10 @@ __attribute__((unused)) static tutti_status init(const tutti_plugin_host *given)
         return host->fail(TUTTI_E_BACKEND, "this is no host for this plug-in");
     if (getenv("VARIANT_IS_MUTE") != NULL)
         return TUTTI_E_NETWORK;
+    if (getenv("VARIANT_IS_ODD") != NULL) {
+        (void)host->fail(TUTTI_E_IO, "the library below is new");
+        return (tutti_status)4711;
+    }
     if (getenv("VARIANT_IS_SHY") != NULL)
         return host->fail(TUTTI_E_IO, "the library below is not there");
     if (!child_comes_back())

@@ -7,6 +7,7 @@
  *         where it is to. Averages of 8 bits are within their bound, and of many steps without it if errors are fed back. What goes wrong on one rank ends on all, in time, also between the two messages of a bucket.
  * Method  gradients drawn from step, parameter and rank; averages are computed by every rank alone. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/half.h"
@@ -770,6 +771,86 @@ static void a_group_ended_in_a_backward(tt_ctx *t)
     tutti_reducer_free(m.r);
 }
 
+/* PowerSGD that is held up where a rank is to know more than another one, or less. */
+typedef struct held_hook {
+    tt_ctx                *t;
+    const tutti_comm_hook *inner;
+    tutti_powersgd        *s;
+    bool                   on;
+    tutti_future          *kept; /* of the bucket in which the odd one ends it */
+} held_hook;
+
+/* The group of second messages, which is split from the reducer's. */
+static tutti_group *group_of_powersgd(tt_ctx *t)
+{
+    char         name[64];
+    tutti_group *group;
+    int          k;
+
+    for (k = 0; k < 16; k++) {
+        snprintf(name, sizeof name, "%s:split:%d.0", tutti_get_group_name(t->group), k);
+        group = tutti_find_group(name);
+        if (group != TUTTI_NO_GROUP && strcmp(tutti_get_group_desc(group), "powersgd") == 0)
+            return group;
+    }
+    fail_msg("there is no group of PowerSGD");
+    return NULL;
+}
+
+/* Rank 2 issues everything before rank 1 ends the group of second messages, and rank 0, which is in the step by then, nothing
+ * more before it knows. */
+static tutti_status run_held(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
+{
+    enum { ENDED = 1 }; /* the first bucket that has a matrix */
+    held_hook   *h = state;
+    const int    rank = h->t->rank;
+    tutti_status st;
+
+    if (h->on && rank == 1 && bucket->index == ENDED) {
+        tt_await(h->t, 0, 2);
+        OK(tutti_abort_process_group(group_of_powersgd(h->t)));
+    }
+    if (h->on && rank == 0 && bucket->index == ENDED + 1) {
+        tt_post(h->t, 0);
+        REFUSED(tutti_future_wait(h->kept, TUTTI_INFINITE), TUTTI_E_ABORTED, "rank 1 aborted");
+    }
+    st = h->inner->run(h->s, bucket, future_out);
+    if (h->on && st == TUTTI_OK && bucket->index == ENDED)
+        h->kept = tutti_future_retain(*future_out);
+    if (h->on && rank == 2 && bucket->is_last)
+        tt_post(h->t, 0);
+    return st;
+}
+
+/* A rank whose PowerSGD has failed takes part in what others issue that do not know yet, and in later steps: the
+ * reducer's group is left as it was. */
+static void some_know_before_others(tt_ctx *t)
+{
+    static const tutti_comm_hook table = { .api = TUTTI_COMM_HOOK_API, .size = sizeof table, .name = "held", .run = run_held };
+    tutti_powersgd_options       opts = options(2, true, true, false);
+    held_hook                    h = { .t = t };
+    model                        m = { .t = t, .dtype = TUTTI_F32, .r = make_reducer(t, TUTTI_F32, 3000, false) };
+    int                          number, i;
+
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    OK(tutti_powersgd_create(m.r, &opts, &h.s));
+    h.inner = tutti_powersgd_hook(h.s);
+    OK(tutti_reducer_register_comm_hook(m.r, &table, &h));
+    for (number = 0; number < 3; number++)
+        OK(step(&m, number, all_directions));
+    assert_true(tutti_reducer_bucket_count(m.r) > 3);
+    h.on = true;
+    for (; number < 6; number++) {
+        assert_int_equal(step(&m, number, all_directions), TUTTI_E_ABORTED);
+        h.on = false;
+    }
+    tutti_future_free(h.kept);
+    OK(tutti_barrier(t->group));
+    tutti_reducer_free(m.r);
+    tutti_powersgd_free(h.s);
+}
+
 /* Rank 1 dies when some buckets have had their first message, and some their second, or not. */
 static void die_at(tt_ctx *t, int index)
 {
@@ -991,6 +1072,7 @@ int main(void)
         TT_TEST(senseless_options, .ranks = 2),
         TT_TEST(other_options_on_one_rank, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_group_ended_in_a_backward, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(some_know_before_others, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(death_in_the_middle, .ranks = 3, .transports = "shm,tcp", .dies = 1),
         TT_TEST(death_before_the_last, .ranks = 3, .transports = "shm,tcp", .dies = 1),
         TT_TEST(others_go_on, .ranks = 4, .transports = "shm,tcp", .dies = 1),

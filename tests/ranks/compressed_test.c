@@ -191,6 +191,22 @@ static void what_is_not_finite_is_seen_by_all(tt_ctx *t)
         assert_int_equal(isnan(x[i]) != 0, i / BLOCK == 3 || i / BLOCK == 12 || i / BLOCK == 17);
 }
 
+/* A sum that f32 holds is no reason to give its block up: what f16 cannot hold is infinite, and the others are numbers. */
+static void a_sum_beyond_f16_is_infinite_alone(tt_ctx *t)
+{
+    enum { AT = 5, INFINITE = 0x7c00, LARGE = 0x7b53 }; /* 60000 */
+    uint16_t *x = tt_alloc(t, 2 * BLOCK * sizeof *x);
+    int       i;
+
+    for (i = 0; i < 2 * BLOCK; i++)
+        x[i] = i == AT ? LARGE : 0x3c00;
+    OK(tutti_all_reduce_quantized(tutti_span_of(x, 2 * BLOCK, TUTTI_F16), TUTTI_SUM, NULL, t->group));
+    expect_same(t, x, 2 * BLOCK * sizeof *x);
+    assert_int_equal(x[AT], INFINITE);
+    for (i = 0; i < 2 * BLOCK; i++)
+        assert_int_equal((x[i] & INFINITE) == INFINITE, i == AT);
+}
+
 /* With feedback the mean of many calls comes near to the true one; without, it stays off. */
 static void errors_are_fed_back(tt_ctx *t)
 {
@@ -306,11 +322,15 @@ static void differences_are_named_and_the_group_goes_on(tt_ctx *t)
             "count");
     REFUSED(tutti_all_reduce_quantized(TUTTI_SPAN(x, 4096), odd ? TUTTI_SUM : TUTTI_AVG, NULL, t->group),
             TUTTI_E_MISMATCH, "operation");
+    assert_non_null(strstr(tutti_last_error(), " f32, sum, in blocks"));
+    assert_non_null(strstr(tutti_last_error(), " f32, avg, in blocks"));
     s.block = odd ? 250 : 256; /* as many bits */
     REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, 4000), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, name);
     s.block = 0;
     s.dense_above = odd ? 0.5 : 0.6;
     REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, 4000), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, "dense");
+    assert_non_null(strstr(tutti_last_error(), "dense above 0.5"));
+    assert_non_null(strstr(tutti_last_error(), "dense above 0.6"));
     for (i = 0; i < 4096; i++)
         assert_true(x[i] == 1.0f);
     OK(tutti_all_reduce_quantized(TUTTI_SPAN(x, 4096), TUTTI_SUM, NULL, t->group));
@@ -540,6 +560,7 @@ int main(void)
         TT_TEST(sums_are_as_told, .ranks = 4, .hosts = 2, .limit_ms = 60000),
         TT_TEST(sixteen_bits_are_near, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(what_is_not_finite_is_seen_by_all, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(a_sum_beyond_f16_is_infinite_alone, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(errors_are_fed_back, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(works_keep_their_order, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(wrong_calls_are_refused, .transports = "shm"),

@@ -60,6 +60,22 @@ static void death_in_a_collective_names_the_rank(tt_ctx *t)
     assert_int_equal(tutti_barrier(t->group), st); /* the group is finished */
 }
 
+/* It has destroyed its world, and did not die: what is to be looked for is another thing. */
+static void who_leaves_early_is_told_as_such(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    all_have_begun(t);
+    if (t->rank == VICTIM) {
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+        return;
+    }
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_PEER);
+    expect_words("rank 2 (");
+    expect_words(") has left");
+    expect_words("\n  next: see why that rank destroyed its group, or its world, before the others were done with it");
+}
+
 /* Nothing was ever sent to it: all there is to say is that it does not listen, and no firewall stands inside a host. */
 static void death_before_a_link_is_no_firewall(tt_ctx *t)
 {
@@ -567,6 +583,7 @@ int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(death_in_a_collective_names_the_rank, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(who_leaves_early_is_told_as_such, .ranks = 3, .transports = "shm"),
         TT_TEST(death_before_a_link_is_no_firewall, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),

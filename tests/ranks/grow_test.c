@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
 enum { MEMBERS = 3, PATH_BYTES = 4352, SHORT_MS = 1200, LATE_S = 6, BEGUN = 0, ENOUGH = 1 };
+enum { ADDRESS_BYTES = 128 };
 
 static bool said(const char *word)
 {
@@ -114,6 +116,109 @@ static void one_is_replaced(tt_ctx *t)
     tutti_store_close(store);
 }
 
+/* What is told of a number that stands behind word. */
+static long number_behind(const char *word)
+{
+    const char *at = strstr(tutti_last_error(), word);
+
+    return at != NULL ? strtol(at + strlen(word), NULL, 10) : -1;
+}
+
+/* The first MEMBERS ranks are one, which has met in a store that rank 0 serves, at an address that nobody else knows. */
+static tutti_store *found_world_in_own_store(tt_ctx *t, tutti_store *board)
+{
+    tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
+    tutti_store            *own = NULL;
+    tutti_bytes             address = { 0 };
+    char                    text[ADDRESS_BYTES];
+
+    options.host = "127.0.0.1";
+    options.is_master = t->rank == 0;
+    if (t->rank > 0) {
+        must(tutti_store_get(board, "first address", t->limit_ms, &address));
+        options.port = atoi(address.data);
+        tutti_bytes_free(&address);
+    }
+    must(tutti_tcp_store_open(&options, &own));
+    snprintf(text, sizeof text, "%d", tutti_tcp_store_port(own));
+    if (t->rank == 0)
+        must(tutti_store_set(board, "first address", text, strlen(text) + 1));
+    found_world(t, own, 0);
+    return own;
+}
+
+/* Rank 0 dies, and the store with it. Nobody who is new could know where the fresh one is: who waits in vain is told, and tells. */
+static tutti_store *lose_rank_0(tt_ctx *t, tutti_store *board)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_store        *own = found_world_in_own_store(t, board);
+    tutti_group        *world = NULL;
+    int32_t             x = 1;
+    char                text[ADDRESS_BYTES];
+
+    must(tutti_barrier(NULL));
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, MEMBERS);
+    if (t->rank == 0)
+        kill(getpid(), SIGKILL);
+    assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_OK);
+    must(tutti_shrink_group(NULL, 0, NULL, 0, NULL, &world));
+    opts.timeout_ms = 4 * SHORT_MS;
+    assert_int_equal(tutti_grow_group(NULL, "crew", 1, &opts, &world), TUTTI_E_TIMEOUT);
+    if (!said("which rank 0 reaches at 127.0.0.1 port ") || number_behind("127.0.0.1 port ") != tutti_tcp_store_port(own))
+        fail_msg("port %d is not in: %s", tutti_tcp_store_port(own), tutti_last_error());
+    snprintf(text, sizeof text, "tcp://127.0.0.1:%ld", number_behind("127.0.0.1 port "));
+    if (t->rank == 1)
+        must(tutti_store_set(board, "fresh address", text, strlen(text) + 1));
+    must(tutti_grow_group(NULL, "crew", 1, NULL, &world));
+    return own;
+}
+
+static void the_fresh_store_is_told_of(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_store       *board = open_store(t), *own = NULL;
+    tutti_group       *world = NULL;
+    tutti_bytes        address = { 0 };
+
+    if (t->rank < MEMBERS) {
+        own = lose_rank_0(t, board);
+    } else {
+        must(tutti_store_get(board, "fresh address", t->limit_ms, &address));
+        opts.init_method = address.data;
+        must(tutti_join_group(&opts, "crew", &world));
+        tutti_bytes_free(&address);
+    }
+    assert_int_equal(tutti_get_world_size(NULL), MEMBERS);
+    expect_sum(NULL, t->rank, 1 + 2 + 3);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(own);
+    tutti_store_close(board);
+}
+
+/* How often words are in the text of the last failure. */
+static int times_said(const char *words)
+{
+    const char *at = tutti_last_error();
+    int         n = 0;
+
+    while ((at = strstr(at, words)) != NULL) {
+        n++;
+        at += strlen(words);
+    }
+    return n;
+}
+
+/* How long rank 0 has waited, and of what: of all the members' time three quarters. */
+static void expect_times(int64_t timeout_ms)
+{
+    const long waited = number_behind("asked to come in within "), of = number_behind(" of the ");
+
+    if (of <= 0 || of > timeout_ms || waited != of / 4 * 3)
+        fail_msg("%ld of %ld ms in: %s", waited, of, tutti_last_error());
+}
+
 /* Nobody comes: the world is as it was, and may ask again. All say why. */
 static void nobody_comes(tt_ctx *t)
 {
@@ -128,6 +233,9 @@ static void nobody_comes(tt_ctx *t)
     assert_int_equal(tutti_grow_group(NULL, NULL, 1, &opts, &world), TUTTI_E_TIMEOUT);
     assert_true(said("0 of 1 newcomers have asked"));
     assert_true(t->rank == 0 || said("rank 0 could not let anybody in"));
+    assert_int_equal(times_said("grow_group:"), 1);
+    assert_false(said("port")); /* a file has none */
+    expect_times(opts.timeout_ms);
     assert_ptr_equal(world, TUTTI_NO_GROUP);
     expect_sum(NULL, 1, MEMBERS);
     must(tutti_barrier(NULL));
@@ -227,6 +335,40 @@ static void another_call(tt_ctx *t)
     tutti_store_close(store);
 }
 
+/* Rank 0 is killed while the others wait for what it has to say: they were in no broadcast that anybody has called. The last process is
+ * no newcomer, and sees in the store that rank 0 looks for one. */
+static void its_steps_are_not_told_of(tt_ctx *t)
+{
+    static const char *const looks[] = { "tutti/grow/crew/admitted" };
+    tutti_store             *store = open_store(t);
+    tutti_group             *world = NULL;
+    char                     pid[24];
+    tutti_bytes              first = { 0 };
+
+    if (t->rank == MEMBERS) {
+        must(tutti_store_wait(store, looks, 1, t->limit_ms));
+        must(tutti_store_get(store, "first", t->limit_ms, &first));
+        assert_int_equal(kill((pid_t)atoi(first.data), SIGKILL), 0);
+        tutti_bytes_free(&first);
+        tutti_store_close(store);
+        return;
+    }
+    found_world(t, store, 0);
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    if (t->rank == 0)
+        must(tutti_store_set(store, "first", pid, strlen(pid)));
+    must(tutti_barrier(NULL));
+    assert_int_equal(tutti_grow_group(NULL, "crew", 1, NULL, &world), TUTTI_E_PEER);
+    if (!said("grow_group #") || said("broadcast"))
+        fail_msg("it says '%s'", tutti_last_error());
+    if (strcmp(t->transport, "shm") == 0 && !said("; it last entered grow_group of the group called '")) /* and no all_reduce */
+        fail_msg("of rank 0 it says '%s'", tutti_last_error());
+    assert_int_equal(tutti_barrier(NULL), TUTTI_E_PEER); /* and what is said of it later */
+    if (!said("grow_group #") || said("broadcast"))
+        fail_msg("later it says '%s'", tutti_last_error());
+    tutti_store_close(store);
+}
+
 static void wrong_calls(tt_ctx *t)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
@@ -257,16 +399,83 @@ static void wrong_calls(tt_ctx *t)
     must(tutti_barrier(t->group));
 }
 
+/* As soon as it has met the others of the new world. */
+static void stop_when_met(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    (void)ctx;
+    if (strstr(line, "world of 4 on ") != NULL)
+        kill(getpid(), SIGSTOP);
+}
+
+/* A child lets its parent go on when the other members have said what they waited for. */
+static pid_t wake_later(tt_ctx *t)
+{
+    const pid_t self = getpid();
+    const pid_t helper = fork();
+
+    if (helper == 0) {
+        tt_await(t, ENOUGH, MEMBERS - 1);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    return helper;
+}
+
+/* Rank 1 is stopped while the new world is made: the members of the old one know. */
+static void a_member_is_stopped(tt_ctx *t)
+{
+    tutti_init_options  joins = TUTTI_INIT_OPTIONS;
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_store        *store = open_store(t);
+    tutti_group        *world = NULL;
+    pid_t               helper = 0;
+
+    joins.store = store;
+    joins.timeout_ms = opts.timeout_ms = 6 * SHORT_MS; /* three heartbeats, and more */
+    if (t->rank == 1)
+        assert_int_equal(setenv("TUTTI_LOG", "info", 1), 0);
+    if (t->rank < MEMBERS) {
+        found_world(t, store, 0);
+        must(tutti_barrier(NULL));
+    }
+    if (t->rank == 1) {
+        helper = wake_later(t);
+        must(tutti_log_set_sink("stop", stop_when_met, NULL));
+    }
+    if (t->rank == 1)
+        (void)tutti_grow_group(NULL, "crew", 1, &opts, &world); /* it may find all that the others have left for it */
+    else if (t->rank < MEMBERS)
+        assert_int_not_equal(tutti_grow_group(NULL, "crew", 1, &opts, &world), TUTTI_OK);
+    else
+        assert_int_not_equal(tutti_join_group(&joins, "crew", &world), TUTTI_OK);
+    if (t->rank != 1 && t->rank < MEMBERS && (!said("rank 1 (host '") || !said("stopped") || !said("kill -CONT")))
+        fail_msg("%s", tutti_last_error());
+    if (t->rank == 1) {
+        must(tutti_log_set_sink("stop", NULL, NULL));
+        assert_int_equal(waitpid(helper, NULL, 0), helper);
+    } else if (t->rank < MEMBERS) {
+        tt_post(t, ENOUGH);
+    }
+    if (t->rank < MEMBERS)
+        must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(two_come_in, .ranks = MEMBERS + 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(one_is_replaced, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
+        TT_TEST(the_fresh_store_is_told_of, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0,
+                .limit_ms = 60000),
         TT_TEST(nobody_comes, .ranks = MEMBERS, .init = TT_INIT_NONE),
         TT_TEST(members_come_at_different_times, .ranks = MEMBERS, .transports = "shm", .init = TT_INIT_NONE),
         TT_TEST(rank_0_does_not_come, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(members_were_given_different_things, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(another_call, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(its_steps_are_not_told_of, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
+        TT_TEST(a_member_is_stopped, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(wrong_calls, .transports = "shm,tcp"),
     };
 

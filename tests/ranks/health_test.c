@@ -170,6 +170,97 @@ static void a_stopped_rank_is_named_as_such(tt_ctx *t)
     signal_victim(t, SIGKILL);
 }
 
+/* ---- a group of which a member is stopped ---- */
+
+/* Rank victim is stopped, and all others know its number. */
+static void one_is_stopped(tt_ctx *t, int victim)
+{
+    if (t->rank == victim)
+        atomic_store(&t->marks[VICTIM_PID], (uint32_t)getpid());
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, (uint32_t)t->size);
+    if (t->rank == victim)
+        wait_for_the_end();
+    if (t->rank == (victim == 0))
+        assert_int_equal(kill((pid_t)atomic_load(&t->marks[VICTIM_PID]), SIGSTOP), 0);
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size - 1);
+}
+
+/* It is named, with what it is at and the step that helps; and nobody who is there is said not to have come, also where it serves the
+ * store in which they meet, and so nobody can know who has come. */
+static void make_a_group_without(tt_ctx *t, int victim)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    char                words[64];
+    int                 r;
+
+    join(t, t->limit_ms, NULL);
+    one_is_stopped(t, victim);
+    opts.timeout_ms = 10 * BEAT_MS;
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_TIMEOUT);
+    snprintf(words, sizeof words, "rank %d (host '", victim);
+    expect_words(words);
+    expect_words("stopped");
+    if (strcmp(t->transport, "shm") == 0 && t->host == 0) { /* the kernel of its host is asked */
+        expect_words("has been stopped by a signal for ");
+        snprintf(words, sizeof words, "\n  next: let rank %d (host '", victim);
+        expect_words(words);
+    }
+    for (r = 0; r < t->size; r++) {
+        snprintf(words, sizeof words, "not joined: rank %d", r);
+        if (r != victim && strstr(tutti_last_error(), words) != NULL)
+            fail_msg("%s has come: %s", words, tutti_last_error());
+    }
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    if (t->rank == (victim == 0))
+        assert_int_equal(kill((pid_t)atomic_load(&t->marks[VICTIM_PID]), SIGKILL), 0);
+    (void)tutti_destroy_process_group(NULL);
+}
+
+static void a_stopped_member_of_a_new_group_is_named(tt_ctx *t)
+{
+    make_a_group_without(t, 1);
+}
+
+static void a_stopped_store_of_a_new_group_is_named(tt_ctx *t)
+{
+    make_a_group_without(t, 0);
+}
+
+/* The others give up while one is stopped; then it goes on, and is told of that. */
+static void who_is_woken_is_not_told_how(tt_ctx *t)
+{
+    enum { OVER = 0 };
+    float x = 1.0f;
+
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t)) {
+        tt_await(t, OVER, (uint32_t)t->size - 1);
+    } else {
+        assert_int_equal(tutti_set_timeout(NULL, 10 * BEAT_MS), TUTTI_OK);
+        signal_victim(t, SIGSTOP);
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
+        expect_words(" go on: kill -CONT");
+        tt_post(t, OVER);
+        tt_await(t, OVER, (uint32_t)t->size - 1);
+        signal_victim(t, SIGCONT);
+    }
+    if (t->rank == victim_of(t)) {
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
+        expect_words("stopped by a signal");
+        expect_words("\n  next: this rank had been stopped, and goes on");
+        if (strstr(tutti_last_error(), "kill -CONT") != NULL)
+            fail_msg("it is awake: %s", tutti_last_error());
+    }
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
 /* Before three heartbeats have passed the kernel is asked. */
 static void a_short_time_out_asks_the_kernel(tt_ctx *t)
 {
@@ -311,6 +402,28 @@ static void a_host_that_is_cut_off_is_unreachable(tt_ctx *t)
     (void)tutti_destroy_process_group(NULL); /* without a network */
 }
 
+/* While rank 2 makes a group with all others its host, which is not the store's, has no way to anybody for a second: for its kernel
+ * nothing can be reached then. The last rank, which is on that host, too, comes when there is a way again. */
+static void a_way_that_is_lost_for_a_second_ends_no_group(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+    float        x = 1.0f;
+
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t)) {
+        pass_ms(BEAT_MS); /* so that the others wait already */
+        cut_the_network();
+        pass_ms(1000);
+        assert_int_equal(system("ip link set tt0 up"), 0);
+    }
+    if (tutti_new_group(NULL, 0, NULL, &group) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_OK);
+    assert_true(x == (float)t->size);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
 /* Silent for ten heartbeats, then it goes on, and so does everybody. */
 static void who_was_stopped_goes_on(tt_ctx *t)
 {
@@ -411,9 +524,20 @@ int main(void)
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_stopped_rank_is_named_as_such, .name = "a_stopped_rank_of_another_host_is_named", .ranks = 4, .hosts = 2,
                 .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(who_is_woken_is_not_told_how, .ranks = 3, .limit_ms = 30000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(who_is_woken_is_not_told_how, .name = "who_is_woken_is_not_told_how_on_two_hosts", .ranks = 4, .hosts = 2, .limit_ms = 30000,
+                .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_receive_from_anybody_names_the_silent, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_short_time_out_asks_the_kernel, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_stopped_member_of_a_new_group_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .dies = 1,
+                .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_stopped_member_of_a_new_group_is_named, .ranks = 4, .hosts = 2, .limit_ms = 60000, .dies = 1,
+                .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_stopped_store_of_a_new_group_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .dies = 0,
+                .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_stopped_store_of_a_new_group_is_named, .ranks = 4, .hosts = 2, .limit_ms = 60000, .dies = 0,
+                .init = TT_INIT_NONE, .waits = true),
         TT_TEST(the_stopped_one_of_many_is_told, .ranks = 7, .limit_ms = 60000, .dies = 6, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(the_stopped_one_of_another_host_comes_first, .ranks = 4, .hosts = 2, .limit_ms = 60000, .dies = 3,
                 .init = TT_INIT_NONE, .waits = true),
@@ -421,6 +545,8 @@ int main(void)
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .name = "too_long_a_silence_is_a_loss_on_two_hosts", .ranks = 4, .hosts = 2,
                 .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_way_that_is_lost_for_a_second_ends_no_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .init = TT_INIT_NONE,
+                .waits = true),
         TT_TEST(a_host_that_is_cut_off_is_unreachable, .ranks = 4, .hosts = 2, .limit_ms = 30000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(who_was_stopped_goes_on, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(who_was_stopped_goes_on, .name = "who_was_stopped_goes_on_on_two_hosts", .ranks = 4, .hosts = 2,

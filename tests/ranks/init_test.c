@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/private.h>
 #include <tutti/tutti.h>
@@ -149,6 +150,41 @@ static void hosts_need_a_secret(tt_ctx *t)
     assert_non_null(strstr(tutti_last_error(), t->rank == 0 ? "will not serve a store at" : "will not speak to store"));
     assert_int_equal(setenv("TUTTI_AUTH", "none", 1), 0);
     OK(join(t->init_method, 0, 0, t->limit_ms));
+    works(t);
+}
+
+/* Rank 1 has a secret, rank 0 has none: rank 1 is told at once, and rank 0, which waits for it in vain, says whom its store has seen
+ * go. Then both have none. */
+static void one_has_a_secret(tt_ctx *t)
+{
+    char file[] = "/tmp/tutti-secret-XXXXXX", key[65];
+    char url[64];
+    int  fd;
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", t->port);
+    memset(key, 'a', sizeof key - 1);
+    key[sizeof key - 1] = '\n';
+    if (t->rank == 1) {
+        fd = mkstemp(file);
+        assert_true(fd >= 0 && write(fd, key, sizeof key) == (ssize_t)sizeof key && close(fd) == 0);
+        assert_int_equal(setenv("TUTTI_SECRET_FILE", file, 1), 0);
+        assert_int_equal(join(url, t->rank, t->size, t->limit_ms), TUTTI_E_AUTH);
+        assert_int_equal(unlink(file), 0);
+        assert_int_equal(unsetenv("TUTTI_SECRET_FILE"), 0);
+        tt_post(t, 0);
+        tt_await(t, 1, 1);
+        OK(join(url, t->rank, t->size, t->limit_ms));
+        works(t);
+        return;
+    }
+    assert_int_equal(join(url, t->rank, t->size, t->limit_ms / 3), TUTTI_E_TIMEOUT);
+    if (strstr(tutti_last_error(), "; the store here has turned away the client at 127.0.0.1") == NULL ||
+        strstr(tutti_last_error(), "which left when it saw that there is no secret here") == NULL ||
+        strstr(tutti_last_error(), "; if that is of this job, give all processes the same TUTTI_SECRET_FILE") == NULL)
+        fail_msg("it says '%s'", tutti_last_error());
+    tt_await(t, 0, 1);
+    tt_post(t, 1);
+    OK(join(url, t->rank, t->size, t->limit_ms));
     works(t);
 }
 
@@ -317,6 +353,7 @@ int main(void)
         TT_TEST(a_death_is_told_by_the_store, .ranks = 3, .transports = "shm,tcp", .dies = 1, .init = TT_INIT_NONE),
         TT_TEST(backends_differ, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(backends_of_a_group_differ, .ranks = 2, .init = TT_INIT_NONE),
+        TT_TEST(one_has_a_secret, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
 

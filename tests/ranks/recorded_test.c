@@ -291,6 +291,68 @@ static void the_killed_are_read(tt_ctx *t)
     tt_await(t, HERE, (uint32_t)(2 * t->size - 1)); /* who holds the memory stays until all have read it */
 }
 
+/* ---- who waits for whom, before there is a group ---- */
+
+enum { MADE = 2 };
+
+/* Look at rank 1 until it is in such a call on the world. */
+static void await_call_of_rank_1(tt_ctx *t, tutti_record_kind kind, tutti_record *out)
+{
+    const struct timespec pause = { .tv_nsec = 2000000 };
+    tutti_recorder_group  g = TUTTI_RECORDER_GROUP;
+    tutti_recorder       *r = NULL;
+    bool                  found = false;
+
+    for (; !found; nanosleep(&pause, NULL)) { /* the test has a limit */
+        OK(tutti_recorder_open_pid((int64_t)t->marks[PIDS + 1], &r));
+        found = find_record(r, find_group(r, "0", 1, &g), kind, 0, out) && out->state == TUTTI_RECORD_STARTED;
+        tutti_recorder_close(r);
+    }
+}
+
+static void tell_pids(tt_ctx *t)
+{
+    OK(tutti_barrier(t->group));
+    t->marks[PIDS + t->rank] = (uint32_t)getpid();
+    tt_post(t, HERE);
+    tt_await(t, HERE, (uint32_t)t->size);
+}
+
+/* Rank 0 is late: rank 1 waits for the colours of all, before there are parts. */
+static void who_waits_in_a_split_is_seen(tt_ctx *t)
+{
+    tutti_group *part = NULL;
+    tutti_record rec = TUTTI_RECORD;
+
+    tell_pids(t);
+    if (t->rank == 0)
+        await_call_of_rank_1(t, TUTTI_RECORD_SPLIT_GROUP, &rec);
+    OK(tutti_split_group_by_color(t->group, t->rank / 2, NULL, &part));
+    OK(tutti_barrier(part));
+    OK(tutti_barrier(t->group)); /* rank 0 has read */
+}
+
+/* Rank 0 is late: rank 1 leaves out the two others. */
+static void whom_a_shrink_leaves_out_is_seen(tt_ctx *t)
+{
+    tutti_group *left = NULL;
+    tutti_record rec = TUTTI_RECORD;
+
+    tell_pids(t);
+    if (t->rank == 0) {
+        await_call_of_rank_1(t, TUTTI_RECORD_SHRINK_GROUP, &rec);
+        while (!rec.is_listed) /* it is written a moment later */
+            await_call_of_rank_1(t, TUTTI_RECORD_SHRINK_GROUP, &rec);
+        assert_true(rec.count == 2 && rec.peer == -1 && rec.left_out[0] == 0xc && rec.left_out[1] == 0);
+    }
+    if (t->rank < 2) {
+        OK(tutti_shrink_group((const int[]){ 2, 3 }, 2, t->group, 0, NULL, &left));
+        assert_int_equal(tutti_get_world_size(NULL), 2);
+        tt_post(t, MADE);
+    }
+    tt_await(t, MADE, 2);
+}
+
 /* ---- dumps ---- */
 
 /* Rank 1 does not come: the error of rank 0 says where its recorder was dumped. */
@@ -443,6 +505,8 @@ int main(void)
         TT_TEST(everything_is_recorded, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(everything_is_recorded, .ranks = 4, .hosts = 2, .limit_ms = 40000),
         TT_TEST(the_killed_are_read, .ranks = 3, .dies = 1),
+        TT_TEST(who_waits_in_a_split_is_seen, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(whom_a_shrink_leaves_out_is_seen, .ranks = 4),
         TT_TEST(a_time_out_is_dumped, .init = TT_INIT_NONE),
         TT_TEST(a_failure_after_a_shrink_is_dumped, .ranks = 3, .init = TT_INIT_NONE, .dies = 2),
         TT_TEST(who_comes_last_is_named, .ranks = 3, .limit_ms = 60000),

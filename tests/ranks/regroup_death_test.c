@@ -302,7 +302,7 @@ static void one_refuses(tt_ctx *t)
     found_world(t, store, MEMBERS);
     refuses = t->rank == 2;
     expect(tutti_grow_group(NULL, refuses ? "" : "crew", 1, NULL, &world), refuses ? TUTTI_E_ARG : TUTTI_E_MISMATCH,
-           refuses ? "name is empty" : "rank 2 cannot take part: grow_group: name is empty", began_ms);
+           refuses ? "name is empty" : "rank 2 cannot take part: name is empty", began_ms);
     refuses = t->rank == 0;
     if (refuses)
         must(tutti_irecv(TUTTI_SPAN(&x, 1), 1, 9, NULL, &work));

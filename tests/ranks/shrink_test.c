@@ -6,6 +6,7 @@
  * Method  processes and threads over shared memory and TCP, on one host and two; ranks that end by
  *         _exit() or SIGKILL between operations, or inside of one. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,7 +14,7 @@
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { VICTIM = 1, TIMEOUT_MS = 1500, BEGUN = 0, STOPPED = 1, SHRUNK = 2, MADE = 3 };
+enum { VICTIM = 1, TIMEOUT_MS = 1500, BEGUN = 0, STOPPED = 1, SHRUNK = 2, MADE = 3, TOLD = 8, OVER = 32 };
 enum { SHORT_MS = 400, BOUND_MS = 100, TRIES = 5 };
 
 static bool said(const char *word)
@@ -300,23 +301,92 @@ static void wrong_calls(tt_ctx *t)
     tutti_work_free(work);
 }
 
-/* One that was to stay is dead, too: the attempt names it, and the next one does without it. */
-static void a_second_attempt(tt_ctx *t)
+/* Ranks 1 and 3 are no more, and rank 3 was to stay: the attempt names it, and the next one does without it. */
+static void attempt_twice(tt_ctx *t, tutti_status st, const char *what, const char *next)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
     tutti_group        *world = NULL;
 
-    all_have_begun(t);
-    if (t->rank == 1 || t->rank == 3)
-        return;
     opts.timeout_ms = TIMEOUT_MS;
-    assert_int_equal(tutti_shrink_group((const int[]){ 1 }, 1, t->group, 0, &opts, &world), TUTTI_E_PEER);
-    assert_true(said("shrink_group on group '0': rank 3 is gone")); /* which is 2 of those that are left */
-    assert_true(said("exclude it as well"));
+    assert_int_equal(tutti_shrink_group((const int[]){ 1 }, 1, t->group, 0, &opts, &world), st);
+    if (!said(what) || !said(next))
+        fail_msg("%s", tutti_last_error());
     assert_int_equal(tutti_get_world_size(t->group), t->size);
     must(tutti_shrink_group((const int[]){ 3, 1 }, 2, t->group, 0, NULL, &world));
     t->group = t->group != NULL ? world : NULL;
     expect_sum(world, t->rank, 2);
+}
+
+/* Rank 3 is dead, which is 2 of those that are left. */
+static void a_second_attempt(tt_ctx *t)
+{
+    all_have_begun(t);
+    if (t->rank == 3)
+        kill(getpid(), SIGKILL);
+    if (t->rank != 1)
+        attempt_twice(t, TUTTI_E_PEER, "shrink_group on group '0': rank 3 is gone", "exclude it as well");
+}
+
+/* Nobody has destroyed the group: what the attempt failed of is what its later calls fail of. */
+static void expect_told_later(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    int32_t             x = 1;
+
+    opts.timeout_ms = TIMEOUT_MS;
+    assert_int_equal(tutti_shrink_group((const int[]){ 1 }, 1, t->group, TUTTI_SHRINK_ABORT, &opts, &world), TUTTI_E_PEER);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group), TUTTI_E_ABORTED);
+    if (!said("is finished since tutti_shrink_group: with TUTTI_SHRINK_ABORT it ended what was under way") || !said("rank 3 is gone"))
+        fail_msg("%s", tutti_last_error());
+    must(tutti_shrink_group((const int[]){ 3, 1 }, 2, t->group, 0, NULL, &world));
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, t->rank, 2);
+}
+
+/* Rank 3 is dead, which ranks 0 and 2 do not know when they abort what is under way. */
+static void later_calls_are_told_of_a_failed_attempt(tt_ctx *t)
+{
+    all_have_begun(t);
+    if (t->rank == 3)
+        kill(getpid(), SIGKILL);
+    if (t->rank != 1)
+        expect_told_later(t);
+}
+
+/* Rank 3 has ended in order: it cannot be told from one that has gone on. */
+static void a_second_attempt_without_one_that_left(tt_ctx *t)
+{
+    all_have_begun(t);
+    if (t->rank == 0 || t->rank == 2)
+        attempt_twice(t, TUTTI_E_STATE, "shrink_group on group '0': rank 3 left the group before this call",
+                      "exclude it as well only where it has ended");
+}
+
+/* Ranks 0 and 1 have gone on without 2, which has not heard of that and means to go on with them. */
+static void who_was_left_out_is_told_so(tt_ctx *t)
+{
+    tutti_group *world = NULL;
+    int32_t      x = 0;
+
+    all_have_begun(t);
+    if (t->rank == 3)
+        return;
+    if (t->rank == 2) {
+        tt_await(t, SHRUNK, 2);
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 0, 7, t->group, NULL), TUTTI_E_PEER); /* its goodbye has come */
+        assert_int_equal(tutti_shrink_group((const int[]){ 3 }, 1, t->group, 0, NULL, &world), TUTTI_E_STATE);
+        if (!said("left the group before this call") || !said("gone on without") || !said("tutti_join_group()") ||
+            said("exclude it as well, on all"))
+            fail_msg("%s", tutti_last_error());
+        tt_post(t, TOLD);
+        return;
+    }
+    must(tutti_shrink_group((const int[]){ 3, 2 }, 2, t->group, 0, NULL, &world));
+    t->group = t->group != NULL ? world : NULL;
+    tt_post(t, SHRUNK);
+    tt_await(t, TOLD, 1);
+    expect_sum(world, t->rank, 1);
 }
 
 /* One that is to stay has operations under way and is refused: the others are told why, and need not wait for it. Later it comes. */
@@ -381,6 +451,299 @@ static void a_call_in_time(tt_ctx *t)
     tt_await(t, SHRUNK, 1);
 }
 
+enum { NO_CALL = -1, NO_LIST = -2 };
+
+/* Which rank is on each rank's list, if it has one and calls; and who comes when others have been told, below 0: nobody. */
+typedef struct lists_case {
+    int list[4];
+    int last;
+} lists_case;
+
+static const lists_case lists_cases[] = {
+    { { 3, 2, 3, -1 }, -1 }, { { 3, 2, 3, -1 }, 0 }, { { 3, 2, 3, -1 }, 2 }, { { 3, 3, 1, -1 }, -1 },
+    { { 3, 3, 1, -1 }, 0 },  { { 3, 3, 1, -1 }, 1 }, { { 3, 2, 1, 2 }, -1 }, { { 3, 2, 1, 2 }, 0 },
+    { { 3, 2, 1, 2 }, 3 },
+};
+
+/* Some have none. Two of them do without who comes last. */
+static const lists_case cases_without_lists[] = {
+    { { NO_LIST, NO_LIST, 3, NO_CALL }, -1 }, { { NO_LIST, NO_LIST, 3, NO_CALL }, 0 }, { { NO_LIST, NO_LIST, 3, NO_CALL }, 1 },
+    { { 3, NO_LIST, 3, NO_CALL }, -1 },       { { NO_LIST, 3, NO_LIST, NO_CALL }, 2 },
+};
+
+static void be_told(tt_ctx *t, const lists_case *c, int64_t timeout_ms)
+{
+    const int64_t       began_ms = now_ms();
+    const int           list = c->list[t->rank];
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+
+    opts.timeout_ms = timeout_ms;
+    if (tutti_shrink_group(list == NO_LIST ? NULL : &list, list != NO_LIST, t->group, 0, &opts, &world) != TUTTI_E_MISMATCH ||
+        !said("the members passed different ranks to exclude: rank ") || said("come"))
+        fail_msg("without %d: %s", list, tutti_last_error());
+    assert_in_range(now_ms() - began_ms, 0, timeout_ms / 2);
+}
+
+/* Lists that differ: whoever calls it is told so, also who comes when others have been told. Then all pass the same, and one of them
+ * comes late: what was said before counts no more. */
+static void tell_of_lists(tt_ctx *t, const lists_case *cases, int n, uint32_t before_last)
+{
+    enum { LONG_MS = 30000 };
+    const struct timespec late = { 0, 700000000 };
+    tutti_group          *world;
+    int                   i;
+
+    all_have_begun(t);
+    for (i = 0; i < n; i++) {
+        const lists_case *c = &cases[i];
+
+        if (c->last == t->rank)
+            tt_await(t, TOLD + i, before_last);
+        if (c->list[t->rank] != NO_CALL)
+            be_told(t, c, LONG_MS);
+        tt_post(t, TOLD + i);
+        tt_post(t, OVER + i);
+        tt_await(t, OVER + i, (uint32_t)t->size);
+    }
+    must(tutti_barrier(t->group)); /* all this left it as it was */
+    if (t->rank == 3)
+        return;
+    if (t->rank == 1)
+        nanosleep(&late, NULL); /* so that the others look for refusals meanwhile */
+    world = shrink(t->group, 3, TUTTI_SHRINK_DEFAULT);
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, 1, 3);
+}
+
+static void lists_that_differ_are_told(tt_ctx *t)
+{
+    tell_of_lists(t, lists_cases, sizeof lists_cases / sizeof lists_cases[0], 1);
+}
+
+static void a_list_beside_none_is_told(tt_ctx *t)
+{
+    tell_of_lists(t, cases_without_lists, sizeof cases_without_lists / sizeof cases_without_lists[0], 3);
+}
+
+/* Lists differ, and who was told calls it again at once, with another list: without rank 2, and with rank 3, which was to be left out
+ * before. That one may read what was told the others before; they wait until it has called again. */
+static void who_was_told_calls_again_at_once(tt_ctx *t)
+{
+    enum { LONG_MS = 30000, TIMES = 6 };
+    const int64_t       began_ms = now_ms();
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    tutti_status        st = TUTTI_E_MISMATCH;
+    int                 i, list = t->rank == 2 ? 1 : 3;
+
+    all_have_begun(t);
+    if (t->rank == 3)
+        tt_await(t, TOLD, 1);
+    else
+        be_told(t, &(lists_case){ { list, list, list, list }, -1 }, LONG_MS);
+    tt_post(t, TOLD);
+    if (t->rank == 2) {
+        tt_await(t, SHRUNK, 3);
+        return;
+    }
+    opts.timeout_ms = LONG_MS;
+    list = 2;
+    for (i = 0; i < TIMES && st == TUTTI_E_MISMATCH; i++)
+        st = tutti_shrink_group(&list, 1, t->group, 0, &opts, &world);
+    must(st);
+    assert_in_range(now_ms() - began_ms, 0, LONG_MS / 2);
+    tt_post(t, SHRUNK);
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, 1, 3);
+}
+
+/* Without ports that members could talk by. */
+static void by_the_store(tt_ctx *t, void (*test)(tt_ctx *))
+{
+    tutti_init_options init = TUTTI_INIT_OPTIONS;
+    char               url[128];
+
+    assert_int_equal(setenv("TUTTI_PORT_RANGE", "21000-21011", 1), 0);
+    snprintf(url, sizeof url, "tcp://%s:%d?rank=%d&world_size=%d", t->addr, t->port, t->rank, t->size);
+    init.init_method = url;
+    must(tutti_init_process_group(&init));
+    test(t);
+    tt_post(t, MADE);
+    tt_await(t, MADE, (uint32_t)t->size); /* rank 0 serves the store */
+    must(tutti_destroy_process_group(NULL));
+}
+
+/* The same where members have no ports to talk by, and the store alone tells. */
+static void lists_that_differ_are_told_by_the_store(tt_ctx *t)
+{
+    by_the_store(t, lists_that_differ_are_told);
+}
+
+static void who_was_told_by_the_store_calls_again_at_once(tt_ctx *t)
+{
+    by_the_store(t, who_was_told_calls_again_at_once);
+}
+
+/* One that is to stay does not come, and the others' time is up at once: they name that one, and nobody else, in time. */
+static void only_who_does_not_come_is_named(tt_ctx *t)
+{
+    enum { LATE = 2, EXCLUDED = 4, OFTEN = 6 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    int64_t             best_ms = INT64_MAX;
+    int                 i;
+
+    opts.timeout_ms = SHORT_MS;
+    all_have_begun(t);
+    for (i = 0; i < OFTEN; i++) {
+        const int64_t began_ms = now_ms();
+
+        if (t->rank != LATE && t->rank != EXCLUDED) {
+            assert_int_equal(tutti_shrink_group((const int[]){ EXCLUDED }, 1, t->group, 0, &opts, &world), TUTTI_E_TIMEOUT);
+            if (!said("shrink_group on group '0': rank 2 did not come to go on with"))
+                fail_msg("rank %d: %s", t->rank, tutti_last_error());
+            best_ms = now_ms() - began_ms < best_ms ? now_ms() - began_ms : best_ms;
+        }
+        tt_post(t, OVER + i);
+        tt_await(t, OVER + i, (uint32_t)t->size);
+    }
+    if (t->rank != LATE && t->rank != EXCLUDED)
+        assert_in_range(best_ms, 0, SHORT_MS + BOUND_MS);
+}
+
+/* Ranks 0 and 2 exclude each other, and both need others, which do not come: each is told of the other one's list, too. */
+static void who_excludes_each_other_is_told(tt_ctx *t)
+{
+    enum { WAIT_MS = 5000 };
+    const int           other = 2 - t->rank;
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    char                words[128];
+
+    opts.timeout_ms = WAIT_MS;
+    all_have_begun(t);
+    if (t->rank % 2 == 0) {
+        assert_int_equal(tutti_shrink_group(&other, 1, t->group, 0, &opts, &world), TUTTI_E_TIMEOUT);
+        snprintf(words, sizeof words, "; rank %d, which this one excludes, excludes this one: it passed {%d}\n  next: check ", other, t->rank);
+        if (!said(words) || !said("did not come to go on with"))
+            fail_msg("%s", tutti_last_error());
+    }
+    tt_post(t, SHRUNK);
+    tt_await(t, SHRUNK, (uint32_t)t->size);
+    if (t->rank == 3)
+        return;
+    world = shrink(t->group, 3, TUTTI_SHRINK_DEFAULT); /* what was passed before counts no more */
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, 1, 3);
+}
+
+/* One that is to stay is in a collective instead: both sides are told of both calls, also who comes later, and may shrink then. */
+static void another_call(tt_ctx *t)
+{
+    enum { LONG_MS = 30000, TIMES = 4 };
+    const int64_t       began_ms = now_ms();
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    tutti_status        st;
+    int32_t             x = 1;
+    int                 i;
+
+    opts.timeout_ms = LONG_MS;
+    must(tutti_set_timeout(t->group, LONG_MS));
+    all_have_begun(t);
+    if (t->rank == VICTIM) {
+        tt_await(t, SHRUNK, 3);
+        return;
+    }
+    if (t->rank == 3)
+        tt_await(t, TOLD, 1);
+    st = t->rank == 2 ? tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group)
+                      : tutti_shrink_group((const int[]){ VICTIM }, 1, t->group, 0, &opts, &world);
+    if (st != TUTTI_E_MISMATCH || !said("rank 2: all_reduce #") || !said("tutti_shrink_group() without rank 1"))
+        fail_msg("rank %d: %s: %s", t->rank, tutti_status_name(st), tutti_last_error());
+    assert_in_range(now_ms() - began_ms, 0, LONG_MS / 2);
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, 3);
+    for (i = 0; i < TIMES && st == TUTTI_E_MISMATCH; i++) /* who calls it for the first time may read what was told the others before */
+        st = tutti_shrink_group((const int[]){ VICTIM }, 1, t->group, 0, &opts, &world);
+    must(st);
+    tt_post(t, SHRUNK);
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, 1, 3);
+}
+
+/* The others look for words meanwhile, for more than a second. */
+static void come_late(void)
+{
+    const struct timespec late = { 2, 500000000 };
+
+    nanosleep(&late, NULL);
+}
+
+/* Without a list, and waiting for whoever is late. */
+static void go_on_together(tt_ctx *t, int32_t sum)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+
+    opts.timeout_ms = 60000;
+    must(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &world));
+    t->group = t->group != NULL ? world : NULL;
+    expect_sum(world, 1, sum);
+}
+
+/* Rank 0's list met a collective of rank 1's: what rank 0 has said of that is nothing to those that go on without a list. */
+static void words_of_calls_are_nothing_without_a_list(tt_ctx *t)
+{
+    enum { LONG_MS = 30000 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+    tutti_status        st = TUTTI_E_MISMATCH;
+    int32_t             x = 1;
+
+    opts.timeout_ms = LONG_MS;
+    must(tutti_set_timeout(t->group, LONG_MS));
+    all_have_begun(t);
+    if (t->rank == 0)
+        st = tutti_shrink_group((const int[]){ 3 }, 1, t->group, 0, &opts, &world);
+    else if (t->rank == 1)
+        st = tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group);
+    assert_int_equal(st, TUTTI_E_MISMATCH);
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size);
+    if (t->rank == 0)
+        come_late();
+    go_on_together(t, t->size);
+}
+
+/* The lists of ranks 0 and 1 differ, and rank 1 dies; rank 0 takes back what it has said, and is late. The others have no list, and call
+ * it for the first time: what rank 1 has said is over. */
+static void words_of_the_dead_are_nothing_without_a_list(tt_ctx *t)
+{
+    enum { LONG_MS = 30000 };
+    const lists_case    lists = { { 4, 3, NO_CALL, NO_CALL }, -1 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *world = NULL;
+
+    opts.timeout_ms = SHORT_MS;
+    all_have_begun(t);
+    if (t->rank <= VICTIM)
+        be_told(t, &lists, LONG_MS);
+    tt_post(t, TOLD);
+    if (t->rank == VICTIM)
+        kill(getpid(), SIGKILL);
+    if (t->rank == 0) {
+        tt_await(t, TOLD, (uint32_t)t->size);
+        assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &world), TUTTI_OK);
+    }
+    tt_post(t, SHRUNK);
+    tt_await(t, SHRUNK, (uint32_t)t->size - 1);
+    if (t->rank == 0)
+        come_late();
+    go_on_together(t, t->size - 1);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -396,7 +759,28 @@ int main(void)
         TT_TEST(a_call_in_time, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_refusal_is_told, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(a_refusal_is_told, .ranks = 4, .hosts = 2),
-        TT_TEST(a_second_attempt, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(a_second_attempt, .ranks = 4, .transports = "shm,tcp", .dies = 3),
+        TT_TEST(later_calls_are_told_of_a_failed_attempt, .ranks = 4, .transports = "shm,tcp", .dies = 3),
+        TT_TEST(a_second_attempt_without_one_that_left, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(who_was_left_out_is_told_so, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(who_was_left_out_is_told_so, .ranks = 4, .hosts = 2),
+        TT_TEST(lists_that_differ_are_told, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
+        TT_TEST(lists_that_differ_are_told, .ranks = 4, .hosts = 2, .limit_ms = 60000),
+        TT_TEST(a_list_beside_none_is_told, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
+        TT_TEST(a_list_beside_none_is_told, .ranks = 4, .hosts = 2, .limit_ms = 60000),
+        TT_TEST(lists_that_differ_are_told_by_the_store, .ranks = 4, .hosts = 2, .limit_ms = 60000, .init = TT_INIT_NONE),
+        TT_TEST(who_was_told_calls_again_at_once, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
+        TT_TEST(who_was_told_calls_again_at_once, .ranks = 4, .hosts = 2, .limit_ms = 60000),
+        TT_TEST(who_was_told_by_the_store_calls_again_at_once, .ranks = 4, .hosts = 2, .limit_ms = 60000, .init = TT_INIT_NONE),
+        TT_TEST(only_who_does_not_come_is_named, .ranks = 5, .transports = "shm,tcp"),
+        TT_TEST(who_excludes_each_other_is_told, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(who_excludes_each_other_is_told, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(another_call, .ranks = 4, .transports = "shm,tcp,threads"),
+        TT_TEST(another_call, .ranks = 4, .hosts = 2),
+        TT_TEST(words_of_calls_are_nothing_without_a_list, .ranks = 4, .transports = "shm,tcp", .limit_ms = 90000, .waits = true),
+        TT_TEST(words_of_calls_are_nothing_without_a_list, .ranks = 4, .hosts = 2, .limit_ms = 90000, .waits = true),
+        TT_TEST(words_of_the_dead_are_nothing_without_a_list, .ranks = 5, .transports = "shm,tcp", .dies = VICTIM, .limit_ms = 90000, .waits = true),
+        TT_TEST(words_of_the_dead_are_nothing_without_a_list, .ranks = 5, .hosts = 2, .dies = VICTIM, .limit_ms = 90000, .waits = true),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

@@ -531,11 +531,12 @@ static void leave_word(tutti_store *store, int rank)
     assert_int_equal(tutti_store_add(store, "0//shrink/refusals", 1, &n), TUTTI_OK);
 }
 
-/* A mark that another one has left for it in the first number of those that stay, 0, 2 and 3. */
+/* A mark that another one has left for it in the first number of those that stay, 0, 2 and 3: a status, and words. */
 static void leave_mark(tutti_store *store)
 {
-    const char *words = "a word of the past";
+    char words[64];
 
+    snprintf(words, sizeof words, "%d a word of the past", (int)TUTTI_E_STATE);
     assert_int_equal(tutti_store_set(store, "0//shrink/945843e1e47897cf38048c0589fbca87660b0866/1/refused/3", words, strlen(words)), TUTTI_OK);
 }
 

@@ -3,7 +3,7 @@
  * program.c - a seed's program: steps of all kinds, their results, and the judgement.
  *
  * Goal    safety: whatever happens, a call that returns TUTTI_OK has the right result on this rank, and never is there a mismatch,
- *         for all ranks call the same; where nothing happened that may make a call fail, none does.
+ *         for all ranks call the same, but for lists of ranks to exclude where one has another; where nothing happened that may make a call fail, none does.
  *         liveness: every call returns within its time-out and a margin, of virtual time, and the run comes to its end.
  *         The margin is what a store that is slow may be given when time is up, half a second to say what has come, and the same to
  *         say who is missing (store/tcp_pool.c, transport/board.c), and as much for what is told behind that.
@@ -11,7 +11,8 @@
  *         finished then. It does not leave at once, so that the others must be told, and do not just see it go. Then those who are
  *         left shrink the world and add up once more: without those on a list, that are lost by then, or, in half of the
  *         seeds, without a list, so that they have to agree who is left; and should that world fail, a second time. Whoever
- *         agreed must have agreed on the same.
+ *         agreed must have agreed on the same. In some of the seeds with a list one has a rank more on its own: then those go on
+ *         whose list leaves nobody with another one, and the others are told so, and do not wait until time is up.
  *         Where nothing but that is of interest they do so at once, in all seeds, and up to three things go wrong meanwhile, at
  *         any moment of it, and for as long as makes others give up, give or take a little: what is held back then comes when it
  *         is the least expected. */
@@ -27,6 +28,7 @@ enum { TIMEOUT_MS = 5000, MARGIN_MS = 1500, STEPS_MAX = 16, COUNT_MAX = 40000, I
        LATE_MS = 200, STAYS_MS = 2 * TIMEOUT_MS, ROUNDS = 2, SECOND_MS = 8000, CUT_OFF_MS = 30000,
        TURNS_LEAST = 60, TURNS_MORE = 240 /* for each rank: as many as they may take */,
        TROUBLES_MAX = 3, RANK_TURNS = 500, RUN_TURNS = 3000 /* of an agreement, as a rule, and the group that comes out of it */,
+       ODD_IN = 8, /* lists, of which one differs */
        PATIENCE_MS = TIMEOUT_MS / 3 /* of those that agree, with one that says nothing */ };
 
 typedef enum step_kind {
@@ -60,6 +62,7 @@ typedef struct part {
     int64_t      shrinking_ns; /* the longest */
     tutti_status shrinking;
     uint64_t     went_on[ROUNDS]; /* with whom, as bits; 0: not */
+    uint64_t     listed; /* the ranks that it has excluded by a list; 0: it has not called it */
     bool         returned;
     bool         wrong;
     char         words[600]; /* of what is wrong, or of the first failure */
@@ -79,6 +82,7 @@ typedef struct plan {
     part     parts[TT_RANKS_MAX];
     bool     only_agrees; /* there are no steps */
     bool     agrees; /* who is lost; else there is a list */
+    int      odd;    /* whose list has one more; -1: nobody's */
     int      victim; /* dies before they do, where that is all; -1: nobody */
     int      n_troubles; /* that are not there yet */
     trouble  troubles[TROUBLES_MAX];
@@ -210,7 +214,9 @@ static void make_plan(uint64_t seed, int n_hosts, plan *p)
         p->steps[i].late_rank = (int)draw(&dice, 4 * (uint64_t)p->n_ranks);
         p->steps[i].late_ms = (int)draw(&dice, LATE_MS) >> draw(&dice, 8);
     }
-    p->victim = -1;
+    p->victim = p->odd = -1;
+    if (!p->only_agrees && !p->agrees && p->n_ranks > 2 && mix(p->salt + 1) % ODD_IN == 0)
+        p->odd = (int)(mix(p->salt + 2) % (uint64_t)p->n_ranks);
     if (!p->only_agrees)
         return;
     p->n_steps = 0;
@@ -526,6 +532,16 @@ static uint64_t members_of(const tutti_group *group, uint64_t before)
     return members;
 }
 
+/* The next one behind this rank that is left. */
+static uint64_t one_more(const desk *d, uint64_t left)
+{
+    int r = (d->rank + 1) % d->n;
+
+    while (r != d->rank && (left & bit(r)) == 0)
+        r = (r + 1) % d->n;
+    return r == d->rank ? 0 : bit(r);
+}
+
 /* Go on from a world of `before` without those that are lost: with whom. */
 static tutti_status shrink(desk *d, uint64_t before, uint64_t lost, uint64_t *left_out)
 {
@@ -533,6 +549,8 @@ static tutti_status shrink(desk *d, uint64_t before, uint64_t lost, uint64_t *le
     int          list[TT_RANKS_MAX], n = 0, r, in_old = 0;
     tutti_status st;
 
+    if (d->rank == d->p->odd)
+        lost |= one_more(d, before & ~lost);
     for (r = 0; r < d->n; r++) {
         if ((lost & bit(r)) != 0 && (before & bit(r)) != 0)
             list[n++] = in_old;
@@ -540,6 +558,8 @@ static tutti_status shrink(desk *d, uint64_t before, uint64_t lost, uint64_t *le
     }
     if (d->p->agrees)
         n = 0;
+    else
+        d->mine->listed = lost & before;
     st = tutti_shrink_group(n > 0 ? list : NULL, n, NULL, TUTTI_SHRINK_ABORT, NULL, &smaller);
     if (st != TUTTI_OK)
         return st;
@@ -670,7 +690,7 @@ static bool was_harmless(const tutti_rehearse_report *r)
 static bool may_be(tutti_status st)
 {
     return st == TUTTI_OK || st == TUTTI_E_PEER || st == TUTTI_E_TIMEOUT || st == TUTTI_E_ABORTED || st == TUTTI_E_NETWORK ||
-           st == TUTTI_E_STORE || st == TUTTI_E_STATE;
+           st == TUTTI_E_STORE || st == TUTTI_E_STATE || st == TUTTI_E_REMOTE /* another one has lost the store */;
 }
 
 /* Whether nothing happened to the others but that ranks were killed: that is proved, so nobody has to wait for time to be up. */
@@ -704,9 +724,28 @@ static bool all_came_to_shrink(const plan *p, const tutti_rehearse_report *r)
     return r->faults[TUTTI_FAULT_KILL] == 1 && !(p->agrees && p->n_ranks == 2 && (r->lost & 1) != 0);
 }
 
+/* Whether all that rank's list leaves have that list. */
+static bool is_of_one_mind(const plan *p, int rank)
+{
+    const uint64_t listed = p->parts[rank].listed;
+    int            r;
+
+    for (r = 0; r < p->n_ranks; r++)
+        if ((listed & bit(r)) == 0 && p->parts[r].listed != listed)
+            return false;
+    return true;
+}
+
+/* It was told that lists differ, and they did. */
+static bool is_told_of_lists(const plan *p, int rank)
+{
+    return p->parts[rank].shrinking == TUTTI_E_MISMATCH && p->parts[rank].listed != 0 && !is_of_one_mind(p, rank);
+}
+
 static void judge_rank(const plan *p, int rank, tt_verdict *v)
 {
     const part   *mine = &p->parts[rank];
+    const bool    one_mind = p->only_agrees || p->agrees || is_of_one_mind(p, rank);
     const bool    lost = (v->report.lost >> rank & 1) != 0;
     const char   *step_name = mine->failed_at >= 0 ? step_names[p->steps[mine->failed_at].kind] : "";
     const int64_t held_ms = v->report.longest_ms * (v->report.faults[TUTTI_FAULT_STOP] + v->report.faults[TUTTI_FAULT_PART]);
@@ -718,7 +757,7 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
         judge_wrong(v, "safety: rank %d: making the world came to %s: %s", rank, tutti_status_name(mine->made), mine->words);
     if (!may_be(mine->failure))
         judge_wrong(v, "safety: rank %d: %s came to %s: %s", rank, step_name, tutti_status_name(mine->failure), mine->words);
-    if (!may_be(mine->shrinking))
+    if (!may_be(mine->shrinking) && !is_told_of_lists(p, rank))
         judge_wrong(v, "safety: rank %d: shrinking came to %s: %s", rank, tutti_status_name(mine->shrinking),
                     mine->shrinking_words);
     if (v->harmless && mine->made != TUTTI_OK)
@@ -735,8 +774,11 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
                     step_names[p->steps[mine->longest_at].kind], mine->longest_ns / 1000000, TIMEOUT_MS);
     if (!lost && mine->shrinking_ns > 2 * most_ns)
         judge_wrong(v, "liveness: rank %d: going on without the lost took %" PRId64 " ms", rank, mine->shrinking_ns / 1000000);
-    if (!lost && (p->only_agrees || was_proved(&v->report)) && all_came_to_shrink(p, &v->report) && !mine->shrunk)
+    if (!lost && (p->only_agrees || was_proved(&v->report)) && all_came_to_shrink(p, &v->report) && one_mind && !mine->shrunk)
         judge_wrong(v, "liveness: rank %d: nothing else went wrong, and those that are left did not go on: %s: %s", rank,
+                    tutti_status_name(mine->shrinking), mine->shrinking_words);
+    if (!lost && was_proved(&v->report) && all_came_to_shrink(p, &v->report) && !one_mind && (mine->shrunk || mine->shrinking == TUTTI_E_TIMEOUT))
+        judge_wrong(v, "safety: rank %d: another list than that of one that it needs, and shrinking came to %s: %s", rank,
                     tutti_status_name(mine->shrinking), mine->shrinking_words);
     if (!lost && !mine->returned)
         judge_wrong(v, "liveness: rank %d did not return", rank);

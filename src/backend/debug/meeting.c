@@ -22,6 +22,7 @@
 #include "base/port.h"
 #include "base/site.h"
 #include "store/store.h"
+#include "watch/advice.h"
 #include "watch/control.h"
 
 enum { KEY_BYTES = 64, LOOK_MS = 200, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + TTI_SITE_TEXT + 64 };
@@ -192,7 +193,7 @@ static tutti_status fail_gone(const tti_meeting *m, const tutti_call *call, int 
     found = find_last(m, rank, &last);
     return tti_fail(st, "%s on group '%s' did not begin: %.*s%s%s%s", describe(&own, mine), m->group, (int)strcspn(words, "\n"),
                     words, found ? "; its last call was " : "", found ? describe(&last, was) : "",
-                    next != NULL ? next : "\n  next: see why that rank ended; those that are left can go on with tutti_shrink_group()");
+                    next != NULL ? next : tti_advice_of_loss(words));
 }
 
 /* The note of a member, until the deadline; one look at least, and the last one is long enough to connect for. */

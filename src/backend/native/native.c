@@ -109,7 +109,7 @@ tutti_status tti_native_check_env(tutti_store *store)
     if (st == TUTTI_OK)
         st = tti_mesh_check_transport(ops);
     if (st == TUTTI_OK)
-        st = tti_mesh_check_env();
+        st = tti_mesh_check_env(ops);
     return st == TUTTI_OK && store != NULL && tti_store_is_foreign(store) ? tti_mesh_check_plain_board() : st;
 }
 
@@ -378,6 +378,27 @@ static void native_abort(tutti_backend *backend)
 tti_mesh *tti_native_mesh(const tutti_backend *backend)
 {
     return backend != NULL && backend->ops == &tti_native_backend_ops ? ((const tti_native *)backend)->mesh : NULL;
+}
+
+tutti_status tti_native_look_missed(tutti_backend *backend, const bool *awaited, const char *instead, int *rank_out, uint64_t *seq_out)
+{
+    const tti_native   *nat = (tti_native *)backend;
+    tti_missed          missed;
+    const tutti_status  st = tti_messenger_look_missed(nat->messenger, nat->members->ranks, awaited, nat->members->n, nat->group_id,
+                                                       instead, &missed);
+
+    if (st != TUTTI_OK) {
+        *rank_out = missed.index;
+        *seq_out = missed.seq;
+    }
+    return st;
+}
+
+void tti_native_end_missed(tutti_backend *backend)
+{
+    const tti_native *nat = (tti_native *)backend;
+
+    tti_messenger_end_crossed(nat->messenger, nat->group_id);
 }
 
 int tti_native_connections(const tutti_backend *backend)

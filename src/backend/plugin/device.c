@@ -57,7 +57,7 @@ static tutti_status take_in(const char *path, const char *name, const void *show
     if (st == TUTTI_OK)
         st = tti_plugin_check_name(path, name, plugin->name);
     if (st == TUTTI_OK && (plugin->ops == NULL || plugin->init == NULL))
-        st = tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it has no %s", path, plugin->ops == NULL ? "table" : "init");
+        st = tti_plugin_fail_bare(path, plugin->ops == NULL ? "table" : "init");
     if (st == TUTTI_OK)
         st = check_table(path, name, plugin->ops);
     if (st == TUTTI_OK)
@@ -89,7 +89,9 @@ tutti_status tti_device_ops_of(tutti_device_type type, const tutti_device_ops **
     tutti_status            st;
 
     if (type != TUTTI_CUDA)
-        return tti_fail(TUTTI_E_ARG, "device type %d is none that a plug-in is for, only TUTTI_CUDA is", (int)type);
+        return tti_fail(TUTTI_E_ARG, "device type %d is none that a plug-in is for, only TUTTI_CUDA is\n"
+                                     "  next: pass that, or work on memory of the host without one",
+                        (int)type);
     st = tti_device_ops_find("cuda", &ops, places);
     if (st == TUTTI_OK && ops == NULL)
         st = tti_fail(TUTTI_E_UNSUPPORTED,

@@ -104,14 +104,36 @@ tutti_status tti_plugin_check_name(const char *path, const char *name, const cha
                     path, called != NULL ? called : "");
 }
 
+tutti_status tti_plugin_fail_bare(const char *path, const char *what)
+{
+    return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it has no %s\n  next: set that in what it shows, and build it again", path,
+                    what);
+}
+
 tutti_status tti_plugin_check_entries(const char *path, const tti_plugin_entry *required, size_t n)
 {
     size_t i;
 
     for (i = 0; i < n; i++)
         if (!required[i].there)
-            return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: its table has no entry '%s'", path, required[i].name);
+            return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: its table has no entry '%s'\n"
+                                             "  next: fill that in, and build it again", path, required[i].name);
     return TUTTI_OK;
+}
+
+/* Its init has failed with number, which need not be a status, and these words. */
+static tutti_status fail_init(const char *path, int number, const char *words)
+{
+    const bool  is_status = number >= TUTTI_OK && number <= TUTTI_E_EMPTY;
+    const char *next = strstr(words, "\n  next: ") != NULL ? "" : "\n  next: see what that plug-in needs, or ask who made it";
+
+    if (!is_status)
+        return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' cannot be used: its init gave %d, which is no status, and %s%s%s", path,
+                        number, words[0] != '\0' ? "said: " : "no words", words, next);
+    if (words[0] == '\0')
+        return tti_fail((tutti_status)number, "the plug-in '%s' cannot be used: its init failed with %s and no words%s", path,
+                        tutti_status_name((tutti_status)number), next);
+    return tti_fail((tutti_status)number, "the plug-in '%s' cannot be used: %s%s", path, words, next);
 }
 
 tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host))
@@ -125,11 +147,7 @@ tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti
     snprintf(words, sizeof words, "%s", tutti_last_error());
     if (st == TUTTI_OK)
         return tti_fail(TUTTI_OK, "%s", before); /* a call that succeeds leaves the words of the last one that failed */
-    if (words[0] == '\0')
-        snprintf(words, sizeof words, "its init failed with %s and no words", tutti_status_name(st));
-    if (st < TUTTI_OK || st > TUTTI_E_EMPTY) /* there is no such status */
-        st = TUTTI_E_BACKEND;
-    return tti_fail(st, "the plug-in '%s' cannot be used: %s", path, words);
+    return fail_init(path, (int)st, words);
 }
 
 /* ---- backends ---- */
@@ -139,13 +157,14 @@ static tutti_status check_head(const char *path, const tutti_plugin *plugin)
     const char *what = NULL;
 
     if (plugin->devices == 0 || (plugin->devices & ~(uint32_t)ALL_DEVICES) != 0)
-        return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it takes memory of devices 0x%x, and there are 0x%x", path,
-                        plugin->devices, (unsigned)ALL_DEVICES);
+        return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it takes memory of devices 0x%x, and there are 0x%x\n"
+                                         "  next: set its 'devices' to 1 << TUTTI_CPU, 1 << TUTTI_CUDA or both",
+                        path, plugin->devices, (unsigned)ALL_DEVICES);
     if (plugin->backend == NULL)
         what = "table";
     else if (plugin->init == NULL)
         what = "init";
-    return what == NULL ? TUTTI_OK : tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it has no %s", path, what);
+    return what == NULL ? TUTTI_OK : tti_plugin_fail_bare(path, what);
 }
 
 /* A table that a program hands over is an argument; that of a file is the file's. */
@@ -191,7 +210,9 @@ static tutti_status take_in(const tti_plugin_kind *kind, const char *path, const
     const void *shown = dlsym(object, kind->symbol);
 
     if (shown == NULL)
-        return tti_fail(TUTTI_E_BACKEND, "'%s' is no plug-in: it does not show '%s'", path, kind->symbol);
+        return tti_fail(TUTTI_E_BACKEND, "'%s' is no plug-in: it does not show '%s'\n"
+                                         "  next: name another file; or define that in it, as tutti/plugin/plugin.h says, not hidden",
+                        path, kind->symbol);
     return kind->take_in(path, name, shown);
 }
 
@@ -210,7 +231,9 @@ static tutti_status load(const tti_plugin_kind *kind, const char *found, const c
     if (object == NULL) {
         const char *why = dlerror();
 
-        return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' cannot be loaded: %s", path, why != NULL ? why : "no reason given");
+        return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' cannot be loaded: %s\n"
+                                         "  next: see with 'ldd' what it needs and does not find; LD_LIBRARY_PATH says where to look",
+                        path, why != NULL ? why : "no reason given");
     }
     st = take_in(kind, path, name, object);
     if (st == TUTTI_OK)
@@ -271,5 +294,6 @@ tutti_status tti_plugin_register(const char *name, unsigned devices, const tutti
     if (st != TUTTI_OK)
         return st;
     st = tti_adopt(name, devices, ops);
-    return st == TUTTI_E_STATE ? tti_fail(st, "tutti_register_backend: there is a backend '%s' already", name) : st;
+    return st == TUTTI_E_STATE ? tti_fail(st, "tutti_register_backend: there is a backend '%s' already\n"
+                                                   "  next: give it another name; a process registers each once", name) : st;
 }

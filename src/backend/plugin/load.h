@@ -38,6 +38,9 @@ typedef struct tti_plugin_entry {
     bool        there;
 } tti_plugin_entry;
 
+/** @errors TUTTI_E_BACKEND  always: what the plug-in at path shows has no table, or no init */
+tutti_status tti_plugin_fail_bare(const char *path, const char *what);
+
 /** @errors TUTTI_E_BACKEND  the table of the plug-in at path has not all n of them; the text names the first */
 tutti_status tti_plugin_check_entries(const char *path, const tti_plugin_entry *required, size_t n);
 tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host));

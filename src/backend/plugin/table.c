@@ -137,7 +137,8 @@ static tutti_status check_windows(const char *whose, const tutti_backend_ops *op
     wide = widened_windows(ops);
     missing = missing_window_entry(&wide);
     if (missing != NULL)
-        return tti_fail(TUTTI_E_ARG, "the table of windows of %s has no entry '%s'", whose, missing);
+        return tti_fail(TUTTI_E_ARG, "the table of windows of %s has no entry '%s'\n  next: fill that in, or set 'windows' to NULL", whose,
+                        missing);
     return TUTTI_OK;
 }
 
@@ -152,7 +153,8 @@ static tutti_status check_entries(const char *whose, const tutti_backend_ops *op
     const char *missing = first_missing(required, sizeof required / sizeof required[0]);
 
     if (missing != NULL)
-        return tti_fail(TUTTI_E_ARG, "the table of %s has no entry '%s'", whose, missing);
+        return tti_fail(TUTTI_E_ARG, "the table of %s has no entry '%s'\n  next: fill that in; tutti/plugin/backend.h says what it is to do", whose,
+                        missing);
     missing = has_any_message_entry(ops) || ops->windows != NULL ? missing_message_entry(ops) : NULL;
     if (missing != NULL)
         return tti_fail(TUTTI_E_ARG, "the table of %s has some entries of messages, but not '%s'\n  next: fill in post, wait, "
@@ -168,7 +170,8 @@ static tutti_status check_entries(const char *whose, const tutti_backend_ops *op
                         "sizeof(tutti_stream_ops)", whose, ops->streams->size, (int)STREAM_BYTES_LEAST);
     missing = ops->streams != NULL ? missing_stream_entry(ops->streams) : NULL;
     if (missing != NULL)
-        return tti_fail(TUTTI_E_ARG, "the table of streams of %s has no entry '%s'", whose, missing);
+        return tti_fail(TUTTI_E_ARG, "the table of streams of %s has no entry '%s'\n  next: fill that in, or set 'streams' to NULL", whose,
+                        missing);
     return ops->windows != NULL ? check_windows(whose, ops) : TUTTI_OK;
 }
 
@@ -206,7 +209,7 @@ tutti_status tti_backend_check(const char *whose, const tutti_backend_ops *ops)
         return st;
     wide = widened(ops);
     if (wide.name == NULL || wide.name[0] == '\0')
-        return tti_fail(TUTTI_E_ARG, "the table of %s has no name", whose);
+        return tti_fail(TUTTI_E_ARG, "the table of %s has no name\n  next: set its 'name'", whose);
     return check_entries(whose, &wide);
 }
 

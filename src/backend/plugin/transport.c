@@ -82,8 +82,7 @@ static tutti_status take_in(const char *path, const char *name, const void *show
     if (st == TUTTI_OK)
         st = tti_plugin_check_name(path, name, plugin->name);
     if (st == TUTTI_OK && (plugin->transport == NULL || plugin->init == NULL))
-        st = tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it has no %s", path,
-                      plugin->transport == NULL ? "table" : "init");
+        st = tti_plugin_fail_bare(path, plugin->transport == NULL ? "table" : "init");
     if (st == TUTTI_OK)
         st = check_table(path, name, plugin->transport);
     if (st == TUTTI_OK)

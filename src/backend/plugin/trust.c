@@ -95,7 +95,8 @@ static tutti_status check_kind(const char *path)
     struct stat st;
 
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        return tti_fail(TUTTI_E_AUTH, "the plug-in '%s' is not loaded: it is not a regular file", path);
+        return tti_fail(TUTTI_E_AUTH, "the plug-in '%s' is not loaded: it is not a regular file\n"
+                                      "  next: put the plug-in itself there", path);
     return TUTTI_OK;
 }
 

@@ -52,13 +52,18 @@ static double touched(const tutti_call *call, int rank, int n_ranks)
     }
 }
 
+bool tti_past_of(const tti_machine *machine, double turns, tutti_call_kind kind, double touched_bytes)
+{
+    if (kind == TUTTI_CALL_BROADCAST)
+        return turns * touched_bytes >= PARTS_OF_LAST * machine->last_bytes;
+    return turns * touched_bytes > machine->near_bytes;
+}
+
 bool tti_past_caches(const tti_machine *machine, int turns, const tutti_call *call, int rank, int n_ranks)
 {
-    const double element = (double)tti_dtype_bytes(call->dtype);
+    const double elements = call->kind == TUTTI_CALL_BROADCAST ? (double)call->count : touched(call, rank, n_ranks);
 
-    if (call->kind == TUTTI_CALL_BROADCAST)
-        return turns * element * (double)call->count >= PARTS_OF_LAST * machine->last_bytes;
-    return turns * element * touched(call, rank, n_ranks) > machine->near_bytes;
+    return tti_past_of(machine, turns, call->kind, elements * (double)tti_dtype_bytes(call->dtype));
 }
 
 bool tti_host_past_caches(const tti_host_channel *channel, const tutti_call *call)

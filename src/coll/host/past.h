@@ -17,6 +17,9 @@
  * has entered. It need not be the same on all. */
 bool tti_host_past_caches(const tti_host_channel *channel, const tutti_call *call);
 
+/** Whether they go past the caches in a call in which each of the ranks that share a core, turns of them, touches so many bytes
+ * of its own buffers: of a broadcast those of the buffer, and 0 where sums are in place. */
+bool tti_past_of(const tti_machine *machine, double turns, tutti_call_kind kind, double touched_bytes);
 /** The same of a core's cache of near bytes and its part last of the last one, which turns ranks share. */
 bool tti_past_caches(const tti_machine *machine, int turns, const tutti_call *call, int rank, int n_ranks);
 

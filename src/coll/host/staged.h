@@ -40,6 +40,9 @@ tti_staged tti_staged_all_to_all;
  * smaller it is, the sooner they begin. */
 enum { TTI_BROADCAST_PIECE = 32 * 1024 };
 
+/** Bytes of the longest stream of an all_to_all from which on it pays to read blocks from their owners (pull.h). */
+enum { TTI_PULL_BLOCKS_OWN_CORE = 32 * 1024, TTI_PULL_BLOCKS_SHARED_CORE = 128 * 1024 };
+
 /** What a block takes of a member's stream: whole lines. */
 static inline uint64_t tti_staged_stream_room(uint64_t bytes)
 {

@@ -21,9 +21,6 @@
 #include "coll/host/pulled.h"
 #include "coll/pattern.h"
 
-/* Bytes of the longest stream from which on it pays to read blocks from their owners (pull.h). */
-enum { PULL_OWN_CORE = 32 * 1024, PULL_SHARED_CORE = 128 * 1024 };
-
 /* What a member tells about one other. */
 typedef struct pair_entry {
     uint64_t begin; /* of the block in the member's stream */
@@ -223,7 +220,7 @@ static tutti_status move_data(window *w)
 
 tutti_status tti_staged_wants_pull(tti_host_channel *channel, uint64_t longest, bool *wants_out)
 {
-    const uint64_t least = channel->crowded ? PULL_SHARED_CORE : PULL_OWN_CORE;
+    const uint64_t least = channel->crowded ? TTI_PULL_BLOCKS_SHARED_CORE : TTI_PULL_BLOCKS_OWN_CORE;
 
     *wants_out = false;
     return longest >= least ? tti_host_pull_ready(channel, wants_out) : TUTTI_OK;

@@ -46,6 +46,16 @@ tti_amounts tti_amounts_level_all_reduce(const tti_level_figures *levels, double
     return a;
 }
 
+/* Bytes of the first of the pieces that follow each other. */
+static double first_piece(double bytes)
+{
+    const double piece = (double)tti_level_piece((int64_t)bytes, 1, 1);
+
+    return piece < bytes ? piece : bytes;
+}
+
+/* The first piece takes the steps of a tree; behind it pieces come as fast as the link of root's host lets them, which all bytes pass
+ * once. */
 tti_amounts tti_amounts_level_rooted(const tti_level_figures *levels, double bytes)
 {
     const double hosts = levels->hosts;
@@ -53,7 +63,7 @@ tti_amounts tti_amounts_level_rooted(const tti_level_figures *levels, double byt
 
     a.messages = tti_doubling_steps(levels->hosts);
     a.posts = 2 * (hosts - 1);
-    a.sent = bytes * a.messages;
+    a.sent = bytes + first_piece(bytes) * (a.messages - 1);
     return a;
 }
 

@@ -308,7 +308,7 @@ static tutti_status begin(const blocks *b, int number, const tti_team *team, tti
     tutti_status st = tti_net_begin(&flight->net, team, number, plan, &flight->across, b->note);
 
     flight->begun = st == TUTTI_OK;
-    return st;
+    return tti_net_learn(team, flight->across.deadline_ns, st);
 }
 
 static tutti_status end(const blocks *b, int number, const tti_team *team)

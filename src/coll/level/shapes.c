@@ -304,7 +304,21 @@ static tti_bit entry_bit(const tti_piece *p, place_in in)
     return (tti_bit){ tti_entry_at(f->call, f->levels->layout.n_ranks, in.rank, s), s.count };
 }
 
-/* How much a carrier has of each host. */
+/* Parts of one size are what plans with fewer messages can take along, and what the choice is made for. Lists that a program
+ * gives stay lists: ranks that were given others must find out. */
+static void make_even(tutti_call *across)
+{
+    int i;
+
+    for (i = 1; i < across->n_parts; i++)
+        if (across->list_counts[i] != across->list_counts[0])
+            return;
+    across->count = across->list_counts[0];
+    across->list_counts = NULL;
+    across->n_parts = 0;
+}
+
+/* How much a carrier has of each host: of hosts with equally many members, of which each has as much, the same. */
 static void counts_across(const tti_piece *p, tutti_call *across)
 {
     const tti_flow *f = p->flow;
@@ -318,6 +332,8 @@ static void counts_across(const tti_piece *p, tutti_call *across)
         p->flight->counts[host] = length_of_host(p, host, f->levels->place);
         across->count += p->flight->counts[host];
     }
+    if (f->call->n_parts == 0)
+        make_even(across);
 }
 
 /* The hosts' lanes of the scratch memory: that of first_host, then those of the others in their order. */

@@ -134,11 +134,11 @@ static tutti_status begin_across(const tti_piece *p, const tti_shape *shape, con
                                    .root = f->root_host, .deadline_ns = call->deadline_ns,
                                    .timeout_ms = call->timeout_ms, .in_background = call->in_background };
     shape->across(p, &flight->across);
-    plan = tti_choose(&f->levels->decision, call->kind, flight->across.count * (int64_t)f->element)->plan;
+    plan = tti_choose_across(&f->levels->decision, &flight->across);
     /* Pieces under way have a lane each. */
     st = tti_net_begin(&flight->net, &f->levels->across, (int)(flight - f->levels->flights), plan, &flight->across, note);
     flight->begun = st == TUTTI_OK;
-    return st;
+    return tti_net_learn(&f->levels->across, call->deadline_ns, st);
 }
 
 /* What can be moved of the pieces that are under way, from number `first` on, is moved. */
@@ -154,6 +154,7 @@ static tutti_status advance_from(tti_flow *f, int64_t first)
             continue;
         st = tti_net_advance(&flight->net, &f->levels->across);
         flight->begun = st == TUTTI_OK;
+        st = tti_net_learn(&f->levels->across, f->call->deadline_ns, st);
     }
     return st;
 }

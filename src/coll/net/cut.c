@@ -10,7 +10,10 @@
  *         deals in slices, one for each rank; where there are blocks, the same range of all. So many chunks are under way as fill SCRATCH, and
  *         at least WINDOW_LEAST: one arrives, one is combined, one leaves. With many ranks messages become shorter first,
  *         then chunks larger.
- *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole.
+ *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole. But parts that go around
+ *         the circle, some of them longer than others, go in chunks: a rank that waits for all of a long part before it passes
+ *         that on has a link with nothing to do meanwhile, where short ones have passed. Chunks are so short that what the last
+ *         one takes, from rank to rank, is little beside the part.
  *         A broadcast in slices sends twice, and combines nothing: what the last chunk takes from rank to rank, when the
  *         root's link is free already, is added to what the link takes. So it has several, also where they are short. A reduce
  *         in slices is the same the other way round: what the first chunk takes before the root has anything to receive.
@@ -36,6 +39,7 @@ enum {
     WINDOW_LEAST = 3,
     WINDOW_MOST = 16,
     SENDS = 8,
+    AROUND_CHUNKS = 4, /* of the longest part that goes around, for each rank that it goes to, at least, as above */
     ROOTED_CHUNKS = 8, /* in slices to or from a root, at least, of messages that are long enough */
 };
 
@@ -46,6 +50,7 @@ typedef enum plan_form {
     AS_A_WHOLE, /* all of it */
     PASSED_ON,  /* all of it, of which a rank keeps no more than a few at a time */
     IN_BLOCKS,  /* one of the blocks that the call has */
+    AROUND,     /* one of parts of which all know how long they are, on its way around the circle */
     UNCUT,      /* nothing is gained by chunks */
 } plan_form;
 
@@ -62,15 +67,18 @@ static const struct {
     { tti_plan_broadcast_flat, PASSED_ON },        { tti_plan_broadcast_chain, PASSED_ON },
 };
 
-static plan_form form_of(tti_plan *plan, tutti_call_kind kind)
+static plan_form form_of(tti_plan *plan, const tutti_call *call)
 {
-    size_t i;
+    const tutti_call_kind kind = call->kind;
+    size_t                i;
 
     for (i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (forms[i].plan == plan)
             return forms[i].form;
     if (kind == TUTTI_CALL_REDUCE_SCATTER)
         return IN_BLOCKS;
+    if (plan == tti_plan_all_gather_ring && call->list_counts != NULL)
+        return AROUND;
     if (kind == TUTTI_CALL_BROADCAST || kind == TUTTI_CALL_REDUCE)
         return DEALT_OUT;
     return kind == TUTTI_CALL_ALL_REDUCE ? IN_SLICES : UNCUT;
@@ -130,6 +138,8 @@ static int64_t range_of(plan_form form, int64_t most, int n_ranks)
         return range_dealt_out(most, n_ranks);
     if (form == IN_SLICES)
         return range_in_slices(n_ranks);
+    if (form == AROUND)
+        return larger(smaller(most / AROUND_CHUNKS / n_ranks, MESSAGE), MESSAGE_LEAST);
     if (keeps_all(form))
         return larger(smaller(SCRATCH / WINDOW_LEAST / n_ranks, MESSAGE), MESSAGE_LEAST);
     return MESSAGE;
@@ -161,7 +171,7 @@ tti_cut tti_cut_into(const tutti_call *call, int n_ranks, int64_t elements, int 
 
 tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
 {
-    const plan_form form = form_among(form_of(plan, call->kind), call->kind, n_ranks);
+    const plan_form form = form_among(form_of(plan, call), call->kind, n_ranks);
     const size_t    element = tutti_dtype_size(call->dtype);
     const int64_t   most = longest(call, n_ranks);
     const int64_t   range = range_of(form, most * (int64_t)element, n_ranks);

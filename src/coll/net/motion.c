@@ -39,7 +39,8 @@ static tti_parcel parcel_of(const tti_net *net, const tti_chunk *chunk, int phas
     return (tti_parcel){ .peer = net->team->ranks[transfer->peer], .tag = tag_of(net, chunk, phase),
                          .dtype = (uint8_t)chunk->call.dtype, .word = net->note.word, .what = net->note.what,
                          .data = tti_block_at(&chunk->binding, &transfer->block),
-                         .bytes = (size_t)transfer->block.bytes, .at_most = transfer->at_most };
+                         .bytes = (size_t)transfer->block.bytes, .at_most = transfer->at_most,
+                         .beside = transfer->beside };
 }
 
 static const tti_phase *phase_of(const tti_chunk *chunk)

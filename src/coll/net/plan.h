@@ -79,12 +79,14 @@ tti_plan tti_plan_broadcast_sliced;
 /** Own part to everybody. 1 phase, (P-1)S; empty parts go, too, so that ranks with other lists of
  * counts find out: here and below. */
 tti_plan tti_plan_all_gather_direct;
-/** Parts around the circle. P-1 phases, (P-1)S. */
+/** Parts around the circle. P-1 phases, (P-1)S; of parts of different sizes all but the shortest one, at most, which sent directly would be
+ * P-1 times the longest. */
 tti_plan tti_plan_all_gather_ring;
 /** 1, 2, 4, ... parts in a message. log2 P phases, (P-1)S; parts of different sizes are messages of their own. */
 tti_plan tti_plan_all_gather_bruck;
 
-/** To or from the root. 1 phase, (P-1)S. Parts may differ in size, here and below: of which all know all sizes. */
+/** To or from the root. 1 phase, (P-1)S; gather: of more than 1 MiB one for each turn (turns.h), P-1 at most. Parts may differ in size, here
+ * and below: of which all know all sizes. */
 tti_plan tti_plan_gather_direct, tti_plan_scatter_direct;
 /** Up or down a binomial tree, a subtree's parts in one message. log2 P phases, to the root (P-1)S; scatter: one phase
  * without messages more. Parts of different sizes go directly. */
@@ -92,6 +94,9 @@ tti_plan tti_plan_gather_binomial, tti_plan_scatter_binomial;
 
 /** Each part to its owner, combined there. 1 phase, (P-1)S. Rank order, or the tree's. */
 tti_plan tti_plan_reduce_scatter_direct, tti_plan_reduce_scatter_direct_tree;
+/** Contributions by way of others, as they are: with those that make the same step in a message. log2 P phases, and one without
+ * messages, half of P S in each, or less. Rank order. Parts of different sizes go directly. */
+tti_plan tti_plan_reduce_scatter_bruck;
 /** Parts around the circle to their owners, combined on the way. P-1 phases, (P-1)S. Ring order. */
 tti_plan tti_plan_reduce_scatter_ring;
 /** As the first half of all_reduce's. log2 P phases, and one without messages, (P-1)S; with pairs 2 phases and P S more. The tree's
@@ -103,12 +108,13 @@ int64_t tti_short_block(int n_ranks);
 /** What each pair gives and expects, and short blocks with it, told to whoever moves the data to compare
  * (tti_schedule_tells_sizes()); then long blocks to their takers. 2 phases, and one without messages before, of which the first two
  * are empty in chunks behind the first: only two ranks know how long a block is. With a root
- * (gather_v, scatter_v) only pairs that it is in have to do with each other. */
+ * (gather_v, scatter_v) only pairs that it is in have to do with each other, and long blocks to it have a phase for each turn
+ * (turns.h), of which there are P-1, or 64. */
 tti_plan tti_plan_all_to_all_direct;
 /** The same with sizes and short blocks by way of others: log2 P phases instead of the first. Without a root. */
 tti_plan tti_plan_all_to_all_bruck;
 /** Blocks of which both ends know the sizes, and that some are empty, among ranks of which several share a link. 1 phase; without a root
- * one for each rank that a block of 64 KiB or more goes to, 64 at most. */
+ * one for each rank that a block of 64 KiB or more goes to, with a root one for each turn (turns.h); 64 at most. */
 tti_plan tti_plan_blocks_known;
 /** Messages of which only the giver knows how long they are: list_counts say how long at most. 1 phase. */
 tti_plan tti_plan_blocks_packed;

@@ -13,11 +13,13 @@
  *         Where several ranks share a link, long blocks of theirs go to one rank after the other, a phase for each: all at
  *         once are more than the link's queue holds, and what is dropped at the end of a block is missed late. Nobody sends the
  *         next before he has what he gets in this phase: so what is on its way has a bound. A rank with a link of its own has no
- *         need of that, and would wait for whoever is late.
+ *         need of that, and would wait for whoever is late. Long blocks that all go to one root take turns whoever has which
+ *         link (turns.h).
  * True    Nothing is written to a block before its sizes were compared. All phases are there whatever the sizes are, but for long
- *         blocks that take turns: in which phase one goes is a matter of its length, and of how far its taker is to the right of
- *         its giver, which both know. */
+ *         blocks of known sizes that take turns: in which phase one goes is a matter of its length, and of how far its taker is to
+ *         the right of its giver, which both know. */
 #include "coll/net/blocks.h"
+#include "coll/net/turns.h"
 
 enum {
     SIZES = sizeof(tti_block_sizes),
@@ -76,6 +78,12 @@ static slot_row take_slots(tti_schedule *schedule, int n, int64_t each)
     return (slot_row){ .row = tti_schedule_scratch(schedule, each * n), .each = each };
 }
 
+/* Ranks that have a phase together at least, so that there are not too many phases. */
+static int together(const tti_plan_input *p)
+{
+    return (p->n_ranks - 1 + ROUNDS_MOST - 1) / ROUNDS_MOST;
+}
+
 /* Only the first chunk tells sizes, and has slots. */
 static bool is_short(const tti_plan_input *p, const slot_row *slots, tti_block block)
 {
@@ -113,8 +121,8 @@ static void tell_sizes(const tti_plan_input *p, tti_schedule *schedule, tti_bloc
     tti_schedule_copy(schedule, sizes(p->n_ranks + from), head(slot));
 }
 
-/* The last phase: what did not fit into slots, and what did. The slot of the i-th to the left is the i-th. */
-static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots)
+/* What did not fit into slots, and what did. The slot of the i-th to the left is the i-th. */
+static void move_all(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots)
 {
     int i;
 
@@ -132,6 +140,110 @@ static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const s
             tti_schedule_copy(schedule, taken, body(slot_of(slots, i), taken.bytes));
     }
     tti_schedule_copy(schedule, taken_from(p->rank, p), given_to(p->rank, p));
+}
+
+/* ---- with a root: in turns (turns.h) ---- */
+
+/* In which turn a block of so many bytes goes to the root, which this rank is, or peer; from it all go at once. */
+static int turn_of(const tti_plan_input *p, int peer, bool to_root, int64_t bytes)
+{
+    const int i = tti_shifted(p->rank == p->root ? peer : p->rank, -p->root, p->n_ranks), last = (i - 1) / together(p);
+    const int turn = bytes < LONG_LEAST || !to_root ? 0 : tti_turn_of(p->n_ranks, i, bytes);
+
+    return turn < last ? turn : last;
+}
+
+static int turns_of(const tti_plan_input *p)
+{
+    return p->n_ranks > 2 ? (p->n_ranks - 2) / together(p) + 1 : 1;
+}
+
+/* Of what this rank gives to peer; and gets from it. */
+static int turn_given(const tti_plan_input *p, int peer)
+{
+    return turn_of(p, peer, p->rank != p->root, given_to(peer, p).bytes);
+}
+
+static int turn_taken(const tti_plan_input *p, int peer)
+{
+    return turn_of(p, peer, p->rank == p->root, taken_from(peer, p).bytes);
+}
+
+/* "Begin": a message of nothing, in the turn before. */
+static void tell(const tti_plan_input *p, tti_schedule *schedule, int peer, int turn)
+{
+    const tti_block word = { .place = TTI_PLACE_SCRATCH };
+
+    if (p->rank == p->root && turn_taken(p, peer) == turn + 1)
+        tti_schedule_send(schedule, peer, word);
+    if (p->rank != p->root && turn_given(p, peer) == turn + 1)
+        tti_schedule_recv(schedule, peer, word);
+}
+
+/* What the root and another one move in a turn. */
+static void move_pair(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots, int peer, int turn)
+{
+    const tti_block given = given_to(peer, p), taken = taken_from(peer, p);
+    const tti_block slot = slot_of(slots, tti_shifted(p->rank, -peer, p->n_ranks));
+    const int       beside = p->rank != p->root ? tti_beside_unknown(p->n_ranks, given.bytes) : 0;
+
+    tell(p, schedule, peer, turn);
+    if (!is_short(p, slots, given) && turn_given(p, peer) == turn && given.bytes > 0)
+        tti_schedule_send_beside(schedule, peer, given, beside);
+    if (!is_short(p, slots, taken) && turn_taken(p, peer) == turn)
+        tti_recv_some(schedule, peer, taken);
+    if (is_short(p, slots, taken) && taken.bytes > 0 && turn == 0)
+        tti_schedule_copy(schedule, taken, body(slot, taken.bytes));
+}
+
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int last_turn(const tti_plan_input *p)
+{
+    int i, last = 0;
+
+    if (p->rank != p->root)
+        return later(turn_given(p, p->root), turn_taken(p, p->root));
+    for (i = 1; i < p->n_ranks; i++) {
+        const int peer = tti_shifted(p->rank, i, p->n_ranks);
+
+        last = later(last, later(turn_given(p, peer), turn_taken(p, peer)));
+    }
+    return last;
+}
+
+/* Phases up to this rank's last turn. */
+static void move_in_turns(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots)
+{
+    const int last = last_turn(p);
+    int       turn, i;
+
+    for (turn = 0; turn <= last; turn++) {
+        tti_schedule_phase(schedule);
+        for (i = 1; i < p->n_ranks && p->rank == p->root; i++)
+            move_pair(p, schedule, slots, tti_shifted(p->root, i, p->n_ranks), turn);
+        if (p->rank != p->root)
+            move_pair(p, schedule, slots, p->root, turn);
+        if (turn == 0)
+            tti_schedule_copy(schedule, taken_from(p->rank, p), given_to(p->rank, p));
+    }
+}
+
+/* The last phases. */
+static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots)
+{
+    int phases = schedule->phases.n + turns_of(p);
+
+    if (p->root < 0) {
+        move_all(p, schedule, slots);
+        return;
+    }
+    move_in_turns(p, schedule, slots);
+    for (phases -= schedule->phases.n; phases > 0; phases--)
+        tti_schedule_phase(schedule);
 }
 
 /* Of a slot, what is in it. */
@@ -248,13 +360,10 @@ void tti_plan_all_to_all_bruck(const tti_plan_input *p, tti_schedule *schedule)
 
 /* ---- where sizes are known ----------------------------------------------------------------------- */
 
-/* In which phase a block goes to the i-th rank to the right. A root has to do with all at once: they would not wait for each other,
- * and what comes before it is asked for is kept. */
+/* In which phase a block goes to the i-th rank to the right. */
 static int round_of(const tti_plan_input *p, int i, int64_t bytes)
 {
-    const int together = (p->n_ranks - 1 + ROUNDS_MOST - 1) / ROUNDS_MOST;
-
-    return p->root >= 0 || bytes < LONG_LEAST ? 0 : (i - 1) / together;
+    return bytes < LONG_LEAST ? 0 : (i - 1) / together(p);
 }
 
 static void move_round(const tti_plan_input *p, tti_schedule *schedule, int round)
@@ -275,8 +384,13 @@ static void move_round(const tti_plan_input *p, tti_schedule *schedule, int roun
 
 void tti_plan_blocks_known(const tti_plan_input *p, tti_schedule *schedule)
 {
-    int i, round, last = 0;
+    const slot_row none = { .each = 0 };
+    int            i, round, last = 0;
 
+    if (p->root >= 0) {
+        move_in_turns(p, schedule, &none);
+        return;
+    }
     for (i = 1; i < p->n_ranks; i++) {
         const tti_block given = given_to(tti_shifted(p->rank, i, p->n_ranks), p);
         const tti_block taken = taken_from(tti_shifted(p->rank, -i, p->n_ranks), p);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plan_bruck.c - plans that gather parts along the way, in log2 P phases: all_gather, gather, scatter.
+ * plan_bruck.c - plans that take parts along the way, in log2 P phases: all_gather, gather, scatter, reduce_scatter.
  *
  * Why     A message has a price of its own: P - 1 small parts of one rank cost more than log2 P messages of many.
  * How     Parts lie in scratch memory in the order of a circle that begins at the rank itself (all_gather) or at
  *         the root, so that what goes in one message lies in one piece; at the end each is copied to its place. The way
  *         up to the root, and back, is the binomial tree: subtrees are neighbours on the circle.
+ *         A contribution to the part of the rank d to the right makes the steps of d's bits, beside all others that make
+ *         them. Nothing is combined with it on its way: whoever owns the part has all contributions as they were, and
+ *         combines them in the order of ranks.
  * True    Where parts differ in size every part is a message: then whoever has another list of sizes finds out. */
 #include "coll/net/blocks.h"
 
@@ -184,4 +187,81 @@ void tti_plan_scatter_binomial(const tti_plan_input *p, tti_schedule *schedule)
         pass_down(&b, reach);
     if (b.away != 0 && b.n > 1)
         tti_schedule_copy(schedule, tti_whole(TTI_PLACE_OUT, p), some(&b, 0, 1));
+}
+
+/* ---- reduce_scatter ---------------------------------------------------------------------------- */
+
+/* Rows of P lanes, each of one contribution. The i-th lane is for the rank i to the right before the steps, and from the rank i to
+ * the left after them. */
+typedef struct travel {
+    const tti_plan_input *p;
+    tti_schedule         *schedule;
+    int64_t               each;
+    tti_block             lanes;
+    tti_block             out, in; /* those that make a step, one behind the other */
+} travel;
+
+static tti_block lane(const travel *t, tti_block row, int i)
+{
+    return tti_within(row, t->each * i, t->each);
+}
+
+static int pack(const travel *t, int bit)
+{
+    int i, n = 0;
+
+    for (i = 1; i < t->p->n_ranks; i++)
+        if (i & bit)
+            tti_schedule_copy(t->schedule, lane(t, t->out, n++), lane(t, t->lanes, i));
+    return n;
+}
+
+static void unpack(const travel *t, int bit)
+{
+    int i, n = 0;
+
+    for (i = 1; i < t->p->n_ranks; i++)
+        if (i & bit)
+            tti_schedule_copy(t->schedule, lane(t, t->lanes, i), lane(t, t->in, n++));
+}
+
+/* What was packed in the phase before goes on. */
+static void travel_on(const travel *t, int bit, int n)
+{
+    tti_schedule_phase(t->schedule);
+    tti_schedule_send(t->schedule, tti_shifted(t->p->rank, bit, t->p->n_ranks), tti_within(t->out, 0, t->each * n));
+    tti_schedule_recv(t->schedule, tti_shifted(t->p->rank, -bit, t->p->n_ranks), tti_within(t->in, 0, t->each * n));
+    unpack(t, bit);
+}
+
+static void combine_what_came(const travel *t)
+{
+    int r;
+
+    tti_schedule_reduce(t->schedule, tti_whole(TTI_PLACE_OUT, t->p));
+    for (r = 0; r < t->p->n_ranks; r++)
+        tti_schedule_input(t->schedule, r == t->p->rank ? tti_part(r, t->p)
+                                                        : lane(t, t->lanes, tti_shifted(t->p->rank, -r, t->p->n_ranks)));
+}
+
+void tti_plan_reduce_scatter_bruck(const tti_plan_input *p, tti_schedule *schedule)
+{
+    travel t = { .p = p, .schedule = schedule, .each = part_bytes(p) };
+    int    bit, i, n;
+
+    if (p->count == 0 || p->n_ranks == 1 || p->list_counts != NULL) {
+        tti_plan_reduce_scatter_direct(p, schedule);
+        return;
+    }
+    t.lanes = tti_schedule_scratch(schedule, t.each * p->n_ranks);
+    t.out = tti_schedule_scratch(schedule, t.each * p->n_ranks);
+    t.in = tti_schedule_scratch(schedule, t.each * p->n_ranks);
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++)
+        tti_schedule_copy(schedule, lane(&t, t.lanes, i), tti_part(tti_shifted(p->rank, i, p->n_ranks), p));
+    for (bit = 1; bit < p->n_ranks; bit *= 2) {
+        n = pack(&t, bit);
+        travel_on(&t, bit, n);
+    }
+    combine_what_came(&t);
 }

@@ -2,6 +2,7 @@
  *
  * plan_move.c - plans that only move data: broadcast; all_gather, gather and scatter by direct messages; barrier. */
 #include "coll/net/blocks.h"
+#include "coll/net/turns.h"
 
 /* ---- broadcast --------------------------------------------------------------------------------- */
 
@@ -126,23 +127,105 @@ void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
     tti_schedule_copy(schedule, tti_part(p->rank, p), own);
 }
 
+/* ---- gather in turns (turns.h); scatter ---- */
+
+/* A rank that is walked past, from the root's right neighbour on. */
+typedef struct passer {
+    const tti_plan_input *p;
+    int                   i;       /* so far to the right of the root */
+    int64_t               taken;   /* of turns, by those before */
+    bool                  at_once; /* all fit */
+} passer;
+
+static int rank_at(const passer *at)
+{
+    return tti_shifted(at->p->root, at->i, at->p->n_ranks);
+}
+
+static bool is_past(const passer *at)
+{
+    return at->i == at->p->n_ranks;
+}
+
+static int turn_at(const passer *at)
+{
+    return at->at_once ? 0 : tti_turn_behind(at->taken);
+}
+
+static void pass(passer *at)
+{
+    at->taken += tti_of_a_turn(tti_part(rank_at(at), at->p).bytes);
+    at->i++;
+}
+
+static passer first_passer(const tti_plan_input *p)
+{
+    passer  at = { .p = p, .i = 1, .at_once = true };
+    int64_t bytes = 0;
+
+    for (; at.i < p->n_ranks && bytes <= TTI_AT_ONCE_BYTES; at.i++)
+        bytes += tti_part(rank_at(&at), p).bytes;
+    return (passer){ .p = p, .i = 1, .at_once = bytes <= TTI_AT_ONCE_BYTES };
+}
+
+/* This rank's turn, and the last one's. */
+static int turn_of_this(const tti_plan_input *p, int *last_out)
+{
+    passer at;
+    int    mine = 0;
+
+    *last_out = 0;
+    for (at = first_passer(p); !is_past(&at); pass(&at)) {
+        *last_out = turn_at(&at);
+        if (rank_at(&at) == p->rank)
+            mine = turn_at(&at);
+    }
+    return mine;
+}
+
+/* "Begin": a message of nothing. */
+static tti_block word(void)
+{
+    return (tti_block){ .place = TTI_PLACE_SCRATCH };
+}
+
+/* The root: what a turn brings, once the next one was told to begin. */
+static void gather_here(const tti_plan_input *p, tti_schedule *schedule)
+{
+    passer at = first_passer(p), next = at;
+    int    turn;
+
+    for (turn = 0; turn == 0 || !is_past(&at); turn++) {
+        tti_schedule_phase(schedule);
+        for (; !is_past(&next) && turn_at(&next) <= turn + 1; pass(&next))
+            if (turn_at(&next) == turn + 1)
+                tti_schedule_send(schedule, rank_at(&next), word());
+        for (; !is_past(&at) && turn_at(&at) == turn; pass(&at))
+            tti_schedule_recv(schedule, rank_at(&at), tti_part(rank_at(&at), p));
+        if (turn == 0)
+            copy_some(schedule, tti_part(p->rank, p), own_part(TTI_PLACE_IN, p));
+    }
+}
+
 void tti_plan_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
 {
-    int i;
+    const tti_block own = own_part(TTI_PLACE_IN, p);
+    int             turn, mine, last;
 
     if (p->count == 0)
         return;
-    tti_schedule_phase(schedule);
-    if (p->rank != p->root) {
-        tti_schedule_send(schedule, p->root, own_part(TTI_PLACE_IN, p));
+    if (p->rank == p->root) {
+        gather_here(p, schedule);
         return;
     }
-    for (i = 1; i < p->n_ranks; i++) {
-        const int from = tti_shifted(p->rank, i, p->n_ranks);
-
-        tti_schedule_recv(schedule, from, tti_part(from, p));
+    mine = turn_of_this(p, &last);
+    for (turn = 0; turn <= last; turn++) {
+        tti_schedule_phase(schedule);
+        if (turn == mine - 1)
+            tti_schedule_recv(schedule, p->root, word());
+        if (turn == mine)
+            tti_schedule_send_beside(schedule, p->root, own, tti_beside(p->n_ranks, own.bytes));
     }
-    copy_some(schedule, tti_part(p->rank, p), own_part(TTI_PLACE_IN, p));
 }
 
 void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
@@ -157,9 +240,10 @@ void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
         return;
     }
     for (i = 1; i < p->n_ranks; i++) {
-        const int to = tti_shifted(p->rank, i, p->n_ranks);
+        const int       to = tti_shifted(p->rank, i, p->n_ranks);
+        const tti_block part = tti_part(to, p);
 
-        tti_schedule_send(schedule, to, tti_part(to, p));
+        tti_schedule_send_beside(schedule, to, part, tti_beside(p->n_ranks, part.bytes));
     }
     copy_some(schedule, own_part(TTI_PLACE_OUT, p), tti_part(p->rank, p));
 }

@@ -249,6 +249,11 @@ static tutti_status wait_for_some(tti_net *net, uint32_t seen)
     return TUTTI_OK;
 }
 
+tutti_status tti_net_learn(const tti_team *team, int64_t deadline_ns, tutti_status st)
+{
+    return tti_messenger_learn(team->messenger, team->group_id, &team->aborted, deadline_ns, st);
+}
+
 tutti_status tti_net_end(tti_net *net, const tti_team *team)
 {
     tutti_status st = TUTTI_OK;
@@ -270,7 +275,7 @@ tutti_status tti_net_end(tti_net *net, const tti_team *team)
     }
     if (net->told)
         tti_messenger_wait_over(team->messenger, team->group_id, net->note.seq);
-    return st == TUTTI_OK ? TUTTI_OK : give_up(net, st);
+    return st == TUTTI_OK ? TUTTI_OK : tti_net_learn(team, net->deadline_ns, give_up(net, st));
 }
 
 void tti_net_let_go(tti_net *net)
@@ -283,5 +288,5 @@ tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, con
 {
     const tutti_status st = tti_net_begin(net, team, 0, plan, call, note);
 
-    return st == TUTTI_OK ? tti_net_end(net, team) : st;
+    return st == TUTTI_OK ? tti_net_end(net, team) : tti_net_learn(team, tti_call_deadline(call, tti_port_now(team->port)), st);
 }

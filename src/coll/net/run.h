@@ -49,6 +49,10 @@ bool tti_net_has_given(const tti_net *net);
 bool tti_net_may_end(const tti_net *net);
 /** Do it to its end. Fails as tti_net_run(). */
 tutti_status tti_net_end(tti_net *net, const tti_team *team);
+/** tti_net_begin() or tti_net_advance() of a blocking call came to st, and has told the others if it has failed: then there is time
+ * to find out more, as in tti_net_end(), until deadline_ns at most. Returns st. Where many calls are moved beside each other nobody
+ * may wait so. */
+tutti_status tti_net_learn(const tti_team *team, int64_t deadline_ns, tutti_status st);
 /** Instead of ending it, where all messages of the group were ended by a failure: give its buffers back. */
 void tti_net_let_go(tti_net *net);
 

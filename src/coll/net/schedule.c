@@ -71,11 +71,16 @@ static void add_transfer(tti_schedule *schedule, tti_row *row, tti_transfer what
         *transfer = what;
 }
 
-void tti_schedule_send(tti_schedule *schedule, int peer, tti_block block)
+void tti_schedule_send_beside(tti_schedule *schedule, int peer, tti_block block, int beside)
 {
-    add_transfer(schedule, &schedule->sends, (tti_transfer){ .peer = peer, .block = block });
+    add_transfer(schedule, &schedule->sends, (tti_transfer){ .peer = peer, .block = block, .beside = beside });
     if (!schedule->full)
         last_phase(schedule)->sends_end = schedule->sends.n;
+}
+
+void tti_schedule_send(tti_schedule *schedule, int peer, tti_block block)
+{
+    tti_schedule_send_beside(schedule, peer, block, 0);
 }
 
 static void add_recv(tti_schedule *schedule, tti_transfer what)
@@ -248,7 +253,7 @@ void tti_schedule_join(tti_schedule *schedule, const tti_schedule *from, int k, 
     const tti_transfer *recvs = tti_phase_recvs(from, k, &n_recvs);
 
     for (i = 0; i < n_sends; i++)
-        tti_schedule_send(schedule, sends[i].peer, moved(sends[i].block, part, scratch_at));
+        tti_schedule_send_beside(schedule, sends[i].peer, moved(sends[i].block, part, scratch_at), sends[i].beside);
     for (i = 0; i < n_recvs; i++)
         add_recv(schedule, (tti_transfer){ .peer = recvs[i].peer, .block = moved(recvs[i].block, part, scratch_at),
                                            .at_most = recvs[i].at_most });

@@ -37,6 +37,7 @@ typedef struct tti_transfer {
     int       peer; /* group rank */
     tti_block block;
     bool      at_most; /* a receive of which only the sender knows how long it is: no longer than the block */
+    int       beside;  /* a send that is not little: in this phase so many others send about as much to its peer, or get it from this rank */
 } tti_transfer;
 
 /** to = the n inputs from first on, combined from left to right; copied if it is no reduction. */
@@ -83,6 +84,8 @@ void tti_schedule_release(tti_schedule *schedule);
 /** Begin the next phase; what follows belongs to it. */
 void tti_schedule_phase(tti_schedule *schedule);
 void tti_schedule_send(tti_schedule *schedule, int peer, tti_block block);
+/** The same, where so many others send about as much to that peer, or this rank sends it to so many others. */
+void tti_schedule_send_beside(tti_schedule *schedule, int peer, tti_block block, int beside);
 void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block);
 /** The same, of a message that may be shorter than the block, which it begins. */
 void tti_schedule_recv_at_most(tti_schedule *schedule, int peer, tti_block block);

@@ -67,6 +67,22 @@ static bool is_any(const bool *marked, int n)
     return i < n;
 }
 
+/* Whether a root's word is awaited here, after which this rank is to begin (turns.h): a message of nothing. */
+static bool awaits_word(const tti_net *net)
+{
+    int k, i;
+
+    for (k = net->n_over; k < net->n_begun && tti_call_root(&net->note) >= 0; k++) {
+        const tti_chunk    *chunk = chunk_at(net, k);
+        const tti_transfer *recvs = chunk->schedule.recvs.items;
+
+        for (i = chunk->n_received; i < tti_motion_recvs_end(chunk); i++)
+            if (recvs[i].block.bytes == 0 && !tti_request_ended(chunk->recvs[i]))
+                return true;
+    }
+    return false;
+}
+
 /* "no message from ranks 2, 5": whose messages have not come, in all chunks under way, or, if all have, have not been
  * taken. peer_out: one of them. False: nobody is, as it has ended since the time was up. */
 static bool add_silent(const tti_net *net, tti_words *words, int *peer_out)
@@ -92,6 +108,8 @@ static bool add_silent(const tti_net *net, tti_words *words, int *peer_out)
         *peer_out = k;
         tti_words_add(words, receiving ? "no message from " : "message not taken by ");
         tti_team_add_ranks(net->team, words, silent);
+        if (receiving && awaits_word(net))
+            tti_words_add(words, "; rank %d has not told this one to begin: it may be waiting for others", net->team->ranks[k]);
         add_unreached(net->team, silent, words);
     }
     free(silent);

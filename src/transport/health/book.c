@@ -433,6 +433,14 @@ bool tti_book_host_is_quiet(const tti_book *book, int host, int64_t ns)
     return quiet >= BEATS_TO_SILENCE * book->heartbeat_ns && quiet >= ns;
 }
 
+void tti_book_see_data(tti_book *book, int host, int64_t ago_ns)
+{
+    const int64_t at_ns = book->awake_ns - ago_ns;
+
+    if (at_ns > book->sights[host].spoke_ns)
+        book->sights[host].spoke_ns = at_ns;
+}
+
 void tti_book_judge_host(tti_book *book, int host, bool answers)
 {
     const int64_t stamp_ms = tti_book_stamp_ms(book, host);
@@ -458,7 +466,7 @@ static bool counts_as_silence(tti_life life)
 }
 
 /* How long those that go on wait for a silent one. */
-static int64_t wait_ns(const tti_book *book)
+int64_t tti_book_silence_ns(const tti_book *book)
 {
     const int64_t beats_ns = BEATS_TO_GO_ON * book->heartbeat_ns;
 
@@ -469,7 +477,7 @@ static int64_t wait_ns(const tti_book *book)
 
 void tti_book_lose_silent(tti_book *book)
 {
-    const int64_t most_ns = wait_ns(book);
+    const int64_t most_ns = tti_book_silence_ns(book);
     int           r;
 
     for (r = 0; r < book->n_ranks; r++) {

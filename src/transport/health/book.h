@@ -55,6 +55,8 @@ void tti_book_see_beat(tti_book *book, int rank, uint64_t beat);
 bool tti_book_is_quiet(const tti_book *book, int rank);
 /** Judge a rank of this host by its beat, and by the state of its process if it is quiet. */
 void tti_book_judge(tti_book *book, int rank, char state);
+/** Data of another host's ranks has come, so long ago, which is a sign of life as good as a word of its speaker. */
+void tti_book_see_data(tti_book *book, int host, int64_t ago_ns);
 /** The same for the ranks of another host, by what came from there. answers: its kernel acknowledges what is sent. */
 void tti_book_judge_host(tti_book *book, int host, bool answers);
 /** Whether nothing has come from another host for as long as silence takes, or for ns, if that is longer. */
@@ -90,6 +92,8 @@ int64_t           tti_book_since(const tti_book *book, int rank);
 /** How long this rank has been awake at now_ns, also between two ticks. */
 int64_t           tti_book_awake_ns(const tti_book *book, int64_t now_ns);
 bool              tti_book_is_lost(const tti_book *book, int rank);
+/** As tti_health_silence_ns(). */
+int64_t           tti_book_silence_ns(const tti_book *book);
 /** As tti_health_is_silent(). */
 bool              tti_book_is_silent(const tti_book *book, int rank);
 static inline bool tti_life_is_final(tti_life life)

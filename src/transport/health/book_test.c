@@ -425,6 +425,32 @@ static void a_host_that_speaks_no_more_is_unreachable(void **state)
     close_book(&far);
 }
 
+/* Its words wait behind its data, where the way is slow. */
+static void data_is_a_sign_of_life(void **state)
+{
+    rank_book near, far;
+    int       i;
+
+    (void)state;
+    open_book(&near, 0, 0);
+    open_book(&far, 2, 0);
+    tti_book_complete(&near.book);
+    tti_book_tick(&far.book, clock_ns);
+    tell(&far, &near);
+    for (i = 0; i < 10; i++) {
+        pass_afar(&near, BEAT_MS, true);
+        tti_book_see_data(&near.book, 2, BEAT_MS / 2 * TTI_MS);
+        assert_int_equal(life_of(&near, 3), TTI_LIFE_WELL);
+    }
+    tti_book_see_data(&near.book, 2, 100 * BEAT_MS * TTI_MS); /* what is older says nothing */
+    pass_afar(&near, 3 * BEAT_MS - BEAT_MS / 2 - TICK_MS, true);
+    assert_int_equal(life_of(&near, 3), TTI_LIFE_WELL);
+    pass_afar(&near, TICK_MS, true);
+    assert_int_equal(life_of(&near, 3), TTI_LIFE_MUTE); /* no more */
+    close_book(&near);
+    close_book(&far);
+}
+
 static void a_claim_that_nobody_renews_is_void(void **state)
 {
     rank_book near, far;
@@ -488,6 +514,8 @@ static void words_tell_what_is_known(void **state)
     const tti_health_report dead = { .life = TTI_LIFE_DEAD, .since_ns = 1, .cause = { TTI_CAUSE_SIGNAL, 9 } };
     const tti_health_report stopped = { .life = TTI_LIFE_STOPPED, .since_ns = TTI_SECOND };
     const tti_health_report well = { .life = TTI_LIFE_WELL };
+    const tti_health_report closed = { .life = TTI_LIFE_DEAD, .since_ns = 1, .cause = { TTI_CAUSE_STREAM, TTI_STREAM_REFUSED } };
+    const tti_health_report reset = { .life = TTI_LIFE_DEAD, .since_ns = 1, .cause = { TTI_CAUSE_STREAM, TTI_STREAM_TURNED_AWAY } };
     tti_health_report       did = stopped;
     char                    text[TTI_HEALTH_TEXT_MAX];
 
@@ -495,9 +523,15 @@ static void words_tell_what_is_known(void **state)
     assert_string_equal(tti_health_words(&dead, 2, text), "is gone: its process has ended (signal 9 (Killed))");
     assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text),
                         "has been stopped by a signal for 3.0 s; kill -CONT lets it go on");
+    assert_string_equal(tti_health_words(&closed, 2, text),
+                        "is gone: its process has ended (nobody listens where it did, cause unknown)");
+    assert_string_equal(tti_health_words(&reset, 2, text), "is gone: its process has ended, or a firewall there resets what comes "
+                                                           "(nobody listens where it did, cause unknown)");
     assert_string_equal(tti_health_words(&well, 4 * TTI_SECOND, text), "");
     did.deed = tti_deed_of(TUTTI_CALL_ALL_REDUCE, 0x80000007, 12);
     assert_non_null(strstr(tti_report_words(NULL, &did, 4 * TTI_SECOND, text), "; it last entered all_reduce #12 of a group that is not here"));
+    did.deed = tti_deed_of(TTI_DEED_GROW_GROUP, 1, 0);
+    assert_non_null(strstr(tti_report_words(NULL, &did, 0, text), "; it last entered grow_group of a group that is not here"));
     did.deed = tti_deed_of(TTI_DEED_SEND, 1, 1 + 65535);
     assert_non_null(strstr(tti_report_words(NULL, &did, 4 * TTI_SECOND, text), "; it last began to send to rank 65535, in a group"));
     did.deed = tti_deed_of(TTI_DEED_RECV, 1, 0);
@@ -576,6 +610,7 @@ int main(void)
         cmocka_unit_test(who_is_behind_has_not_spoken_since),
         cmocka_unit_test(pages_of_one_host_are_joined),
         cmocka_unit_test(a_host_that_speaks_no_more_is_unreachable),
+        cmocka_unit_test(data_is_a_sign_of_life),
         cmocka_unit_test(a_claim_that_nobody_renews_is_void),
         cmocka_unit_test(nonsense_is_no_digest),
         cmocka_unit_test(words_tell_what_is_known), cmocka_unit_test(groups_have_names),

@@ -33,10 +33,11 @@ typedef enum tti_cause_kind {
     TTI_CAUSE_SIGNAL  /* value: the signal */
 } tti_cause_kind;
 
-/** How that was proved. */
+/** How that was proved. The order counts: of two the more certain one is believed. */
 typedef enum tti_stream_end {
-    TTI_STREAM_CUT,    /* nothing answers where it was */
-    TTI_STREAM_REFUSED /* nobody listens where it did */
+    TTI_STREAM_CUT,         /* nothing answers where it was */
+    TTI_STREAM_TURNED_AWAY, /* what comes there is reset, as its kernel does then, or a firewall */
+    TTI_STREAM_REFUSED      /* it was closed by its kernel, and nobody listens where it did */
 } tti_stream_end;
 
 typedef struct tti_end_cause {
@@ -67,6 +68,9 @@ bool tti_health_is_lost(const tti_health *health, int rank);
  * be dead or gone, or is held by a debugger. */
 bool tti_health_is_silent(const tti_health *health, int rank);
 
+/** That time. Of a NULL health that of the default heartbeat. */
+int64_t tti_health_silence_ns(const tti_health *health);
+
 /** When rank's host has last spoken, by its own clock, as far as that has come here. */
 int64_t tti_health_stamp_ms(const tti_health *health, int rank);
 /** Whether rank's host has spoken again since stamp_ms, for a heartbeat at least, and says nothing of an end of rank: what rank did
@@ -95,6 +99,7 @@ typedef struct tti_health_page {
     _Alignas(128) _Atomic uint64_t beat; /* grows with each wake-up */
     _Alignas(128) _Atomic uint64_t news; /* grows when words have changed */
     _Alignas(128) _Atomic uint64_t deed; /* what the rank did last: its calls' threads write it */
+    _Atomic uint64_t whole; /* the call that it is in, where that is made of others, which are deeds; 0: in none such */
     _Alignas(128) _Atomic uint64_t words[]; /* [3 * n_ranks]: of each rank; of each host at its lowest rank; deeds; book.h */
 } tti_health_page;
 
@@ -106,9 +111,19 @@ _Atomic uint64_t *tti_health_deed(tti_health *health);
  *      63         56 55             40 39                    0
  *     | kind, and 1 | short of a group | number of the call, or rank of the peer, and 1 (0: any) |
  *
- * The kind is a tutti_call_kind, or one of two for messages. Of a group's number as much is there as tells those of one time
- * apart. */
-enum { TTI_DEED_SEND = 0xf0, TTI_DEED_RECV = 0xf1, TTI_DEED_WHICH_BITS = 40, TTI_DEED_GROUP_BITS = 16 };
+ * The kind is a tutti_call_kind, or one of two for messages, or of calls that make a group of another one, which have no number.
+ * Of a group's number as much is there as tells those of one time apart. */
+enum {
+    TTI_DEED_SEND = 0xf0,
+    TTI_DEED_RECV = 0xf1,
+    TTI_DEED_SPLIT_GROUP = 0xf2,
+    TTI_DEED_SHRINK_GROUP = 0xf3,
+    TTI_DEED_GROW_GROUP = 0xf4,
+    TTI_DEED_MERGE_GROUP = 0xf5,
+    TTI_DEED_RECONFIGURE = 0xf6,
+    TTI_DEED_WHICH_BITS = 40,
+    TTI_DEED_GROUP_BITS = 16
+};
 
 /** What a deed has of a group's number: one bit tells whether only its members count it. */
 static inline unsigned tti_deed_group(uint32_t group)
@@ -120,6 +135,19 @@ static inline uint64_t tti_deed_of(unsigned kind, uint32_t group, uint64_t which
 {
     return (uint64_t)(kind + 1) << 56 | (uint64_t)tti_deed_group(group) << TTI_DEED_WHICH_BITS |
            (which & ((UINT64_C(1) << TTI_DEED_WHICH_BITS) - 1));
+}
+
+/** This rank is in a call that is made of others: a deed, and 0 at its end, when it is the last that the rank did. NULL is fine.
+ * Any thread; of two at once the last one counts. */
+void tti_health_note_whole(tti_health *health, uint64_t deed);
+
+/** What a rank of this host is in, or did last, as its page says. Steps of a call that is made of them are not told of: at its end
+ * deed is written before whole, so that who finds none has the call. */
+static inline uint64_t tti_page_deed(const tti_health_page *page)
+{
+    const uint64_t whole = atomic_load_explicit(&page->whole, memory_order_acquire);
+
+    return whole != 0 ? whole : atomic_load_explicit(&page->deed, memory_order_relaxed);
 }
 
 /** This rank has a group of that number and name, until it has it no more. Any thread. */
@@ -180,6 +208,9 @@ void tti_health_close(tti_health *health);
  * tti_health_is_shut() tells that, or nothing comes; tti_health_is_reached() may tell more before. Must not block.
  * NULL: nobody does from here on; when this returns it is not being called. */
 void tti_health_set_dialer(tti_health *health, void (*dial)(void *context, int rank), void *context);
+/** What tells how long ago, in ms, bytes last came from a rank of another host by streams that are not the watch threads';
+ * UINT32_MAX: unknown. Must not block. NULL: nobody does from here on; when this returns it is not being called. */
+void tti_health_set_ear(tti_health *health, uint32_t (*data_ms)(void *context, int rank), void *context);
 /** Such an attempt was refused: nobody listens where rank did. Any thread. */
 void tti_health_is_shut(tti_health *health, int rank);
 /** Such an attempt has got as far as rank's kernel, which has taken the connection; whether its process does is not known yet. Any

@@ -19,6 +19,10 @@
  *                       one of a rank that its own host says is stopped
  *         A refusal of one whose streams have not ended proves nothing while its host speaks: it may have left, and whoever
  *         speaks there will say so.
+ * Wall    A firewall that rejects may say it in two ways. A message that the port is unreachable, which ends no stream that is
+ *         there, is told from a refusal by the port (port.h), and counts as NONE. A reset is what the kernel of an ended process sends, too,
+ *         for the door and for each packet of its streams. So a refusal behind a stream that came to its own end, which no
+ *         firewall makes up, is told as the end of the process; any other is told with the firewall that it may be.
  * Behind  Ranks of a host may leave together: the one that speaks says goodbye before it knows of the other, which has no
  *         streams, and so tells nobody. When nothing has come from a host since a goodbye, who is refused there has left.
  * First   Before there is a stream a rank may have ended in the first moments of the world, and then nothing but its door

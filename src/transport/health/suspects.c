@@ -84,6 +84,14 @@ bool tti_suspects_add(tti_suspects *s, int rank, bool in_time, int64_t now_ns)
     return true;
 }
 
+void tti_suspects_note_closed(tti_suspects *s, int rank)
+{
+    tti_suspect *known = find(s, rank);
+
+    if (known != NULL)
+        known->closed = true;
+}
+
 bool tti_suspects_doubt(tti_suspects *s, int rank, int64_t at_ns)
 {
     if (find(s, rank) != NULL)

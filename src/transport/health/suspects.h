@@ -16,6 +16,7 @@ enum { TTI_KNOCK_WAY_MS = 250 }; /* a round trip that takes longer may outlast a
 typedef struct tti_suspect {
     int        rank;
     bool       in_time;  /* its stream ended while the net was well, and the way is short: silence proves something */
+    bool       closed;   /* the stream came to its end: what its own kernel says, and no firewall (proof.h) */
     bool       unheard;  /* it had none: nobody had ever spoken for its host */
     bool       answered; /* its kernel has taken a connection since */
     bool       stays;    /* the first knock is such a one, and open */
@@ -38,6 +39,8 @@ typedef struct tti_suspects {
 /** Rank is one from now on, and knocked at with the next tti_suspects_turn(). One that is one already goes on as it is.
  * False: there is no room. */
 bool tti_suspects_add(tti_suspects *s, int rank, bool in_time, int64_t now_ns);
+/** A stream of it came to its end, and was not reset; fine if it is none. */
+void tti_suspects_note_closed(tti_suspects *s, int rank);
 /** The same of one that there was no stream with: it is knocked at from at_ns on. */
 bool tti_suspects_doubt(tti_suspects *s, int rank, int64_t at_ns);
 /** It is none any more; fine if it is not. */

@@ -102,6 +102,8 @@ struct tti_health {
     int       n_shut;
     void (*dial)(void *context, int rank);
     void *dial_context;
+    uint32_t (*data_ms)(void *context, int rank);
+    void *data_context;
 };
 
 /* ---- words for the log ----------------------------------------------------------------------------- */
@@ -146,7 +148,7 @@ static bool has_closed(const tti_health_member *member)
 
 static void note_deed(tti_health *h, const tti_health_member *member)
 {
-    tti_book_note_deed(&h->book, member->rank, atomic_load_explicit(&member->page->deed, memory_order_relaxed));
+    tti_book_note_deed(&h->book, member->rank, tti_page_deed(member->page));
 }
 
 static void look_at_member(tti_health *h, int i, bool slowly)
@@ -279,11 +281,19 @@ static tti_standing standing_of(const tti_health *h, int rank)
     return tti_book_is_behind(&h->book, rank) ? TTI_STANDING_BEHIND : TTI_STANDING_AWAY;
 }
 
+/* What a refusal of rank is called: proof.c, "Wall". */
+static tti_stream_end how_refused(const tti_health *h, int rank)
+{
+    const tti_suspect *suspect = tti_suspects_find(&h->suspects, rank);
+
+    return suspect != NULL && suspect->closed ? TTI_STREAM_REFUSED : TTI_STREAM_TURNED_AWAY;
+}
+
 /* Rank's door says something. */
 static void take_sign(tti_health *h, int rank, tti_sign sign)
 {
     const tti_end_cause cut = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_CUT };
-    const tti_end_cause refused = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_REFUSED };
+    const tti_end_cause refused = { .kind = TTI_CAUSE_STREAM, .value = how_refused(h, rank) };
     const tti_ruling    ruling = has_ended(h, rank) || !may_accuse(h) ? TTI_RULING_CLEAR : tti_rule(standing_of(h, rank), sign);
 
     switch (ruling) {
@@ -360,6 +370,8 @@ static void conclude_talk(tti_health *h, int i, tti_talk_end end)
     else if ((end == TTI_TALK_CUT || end == TTI_TALK_RESET) && !has_ended(h, rank) && may_accuse(h))
         (void)tti_suspects_add(&h->suspects, rank, in_time, awake_now(h)); /* without room: others find it, or it is out of reach
                                                                               after a while */
+    if (end == TTI_TALK_CUT)
+        tti_suspects_note_closed(&h->suspects, rank);
 }
 
 /* ---- streams to other hosts ------------------------------------------------------------------------ */
@@ -477,11 +489,29 @@ static bool has_looked(const tti_health *h)
     return h->speaks_ns != NOT_SPEAKING && h->book.awake_ns - h->speaks_ns >= h->book.heartbeat_ns;
 }
 
+/* Data of its ranks: where the way is slow, what its speaker says waits behind that. Of a process that is stopped there comes what
+ * its kernel had taken before, and no more. */
+static void see_data(tti_health *h, int host)
+{
+    uint32_t least = UINT32_MAX, ms;
+    int      r;
+
+    tti_lock(&h->lock);
+    for (r = host; r < h->book.n_ranks && h->data_ms != NULL; r++)
+        if (h->book.hosts[r] == host && (ms = h->data_ms(h->data_context, r)) < least)
+            least = ms;
+    tti_unlock(&h->lock);
+    if (least != UINT32_MAX)
+        tti_book_see_data(&h->book, host, least * TTI_MS);
+}
+
 static void judge_other(tti_health *h, int host)
 {
-    const bool answering = answers(h, host);
-    const bool knows = answering || has_looked(h) || !tti_book_host_is_quiet(&h->book, host, 0);
+    bool answering, knows;
 
+    if (tti_book_host_is_quiet(&h->book, host, 0))
+        see_data(h, host);
+    knows = (answering = answers(h, host)) || has_looked(h) || !tti_book_host_is_quiet(&h->book, host, 0);
     if (knows || tti_book_host_is_quiet(&h->book, host, TOLD_BEATS * h->book.heartbeat_ns))
         tti_book_judge_host(&h->book, host, answering);
 }
@@ -802,6 +832,11 @@ bool tti_health_is_lost(const tti_health *h, int rank)
     return h != NULL && tti_book_is_lost(&h->book, rank);
 }
 
+int64_t tti_health_silence_ns(const tti_health *h)
+{
+    return h != NULL ? tti_book_silence_ns(&h->book) : 4 * TTI_SECOND;
+}
+
 bool tti_health_is_silent(const tti_health *h, int rank)
 {
     return h != NULL && tti_book_is_silent(&h->book, rank);
@@ -821,6 +856,19 @@ bool tti_health_has_outlived(const tti_health *h, int rank, int64_t stamp_ms)
 _Atomic uint64_t *tti_health_deed(tti_health *h)
 {
     return h != NULL ? &h->book.page->deed : NULL;
+}
+
+void tti_health_note_whole(tti_health *h, uint64_t deed)
+{
+    tti_health_page *page = h != NULL ? h->book.page : NULL;
+    uint64_t         was;
+
+    if (page == NULL)
+        return;
+    was = atomic_load_explicit(&page->whole, memory_order_relaxed);
+    if (deed == 0 && was != 0)
+        atomic_store_explicit(&page->deed, was, memory_order_relaxed);
+    atomic_store_explicit(&page->whole, deed, memory_order_release);
 }
 
 /* Another rank of this host; NULL for those of others. */
@@ -846,7 +894,7 @@ tti_health_report tti_health_now(const tti_health *h, int rank)
         state = h->config.state_of(h->config.context, member->life);
         report.life = state == 'T' ? TTI_LIFE_STOPPED : state == 't' ? TTI_LIFE_PAUSED : TTI_LIFE_WELL;
     }
-    report.deed = atomic_load_explicit(&member->page->deed, memory_order_relaxed);
+    report.deed = tti_page_deed(member->page);
     return report;
 }
 
@@ -968,6 +1016,16 @@ void tti_health_set_dialer(tti_health *h, void (*dial)(void *context, int rank),
     tti_lock(&h->lock);
     h->dial = dial;
     h->dial_context = context;
+    tti_unlock(&h->lock);
+}
+
+void tti_health_set_ear(tti_health *h, uint32_t (*data_ms)(void *context, int rank), void *context)
+{
+    if (h == NULL)
+        return;
+    tti_lock(&h->lock);
+    h->data_ms = data_ms;
+    h->data_context = context;
     tti_unlock(&h->lock);
 }
 

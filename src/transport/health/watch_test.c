@@ -689,6 +689,38 @@ static void a_host_out_of_reach_comes_back(sim *s)
     CHECK(s, all_are_well(s));
 }
 
+static int64_t data_came_ns; /* of rank 0, on a stream that is not the watch threads' */
+
+static uint32_t data_ms_of(void *context, int rank)
+{
+    const sim_rank *r = context;
+
+    return rank == 0 ? (uint32_t)((tti_port_now(port_of(r)) - data_came_ns) / TTI_MS) : UINT32_MAX;
+}
+
+/* What its watch thread says does not get through, while its data does. */
+static void whose_data_comes_is_well(sim *s)
+{
+    sim_rank *last = &s->ranks[s->n - 1];
+    int       i;
+
+    data_came_ns = tti_port_now(port_of(last));
+    tti_health_set_ear(last->health, data_ms_of, last);
+    sleep_ms(s, 3 * BEAT_MS);
+    tt_mem_isolate(s->world, "host0", true);
+    for (i = 0; i < 20; i++) {
+        sleep_ms(s, BEAT_MS / 2);
+        data_came_ns = tti_port_now(port_of(last));
+        CHECK(s, seen_by(s, s->n - 1, 0).life == TTI_LIFE_WELL);
+    }
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, seen_by(s, s->n - 1, 0).life == TTI_LIFE_UNREACHABLE); /* no more */
+    tt_mem_isolate(s->world, "host0", false);
+    sleep_ms(s, 6 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+    tti_health_set_ear(last->health, NULL, NULL);
+}
+
 static void who_leaves_is_not_dead(sim *s)
 {
     sleep_ms(s, 3 * BEAT_MS);
@@ -923,7 +955,7 @@ static void who_dies_out_of_reach_is_found_dead(sim *s)
     CHECK(s, all_see(s, 0, -1, TTI_LIFE_UNREACHABLE));
     tt_mem_isolate(s->world, "host0", false);
     CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_DEAD, 6 * BEAT_MS) >= 0); /* what it had said comes first, and counts */
-    CHECK(s, seen_by(s, s->n - 1, 0).cause.value == TTI_STREAM_REFUSED);
+    CHECK(s, seen_by(s, s->n - 1, 0).cause.value == TTI_STREAM_TURNED_AWAY); /* its streams were never closed */
 }
 
 /* In the first moments, before anybody has had a stream with it. */
@@ -1106,6 +1138,7 @@ static void partitions_heal(void **state)
     (void)state;
     run(4, 2, a_host_out_of_reach_comes_back);
     run(6, 2, a_host_out_of_reach_comes_back);
+    run(2, 1, whose_data_comes_is_well);
 }
 
 static void leaving_is_no_death(void **state)

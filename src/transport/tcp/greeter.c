@@ -12,6 +12,9 @@
  *         that names its place among them, and the way is there when all are. Until then the first is a party that
  *         gathers. The end that was connected to looks at it meanwhile: no message can come by it before, so that what
  *         is to be read there is its end.
+ * Rails   The connections of a way are dealt to the rails of this host by their place, and the first is on the first: so it
+ *         leaves from there, and the others, which whoever made it makes, go each to where the other end listens on its rail.
+ *         There is a listener on each; by which of them one came is not asked, its place is what it says.
  * Watch   A stream for the watch threads is made as others are, but nobody asks whether it is welcome: it is no way, has
  *         no rivals, and whether it can be had concerns only who wants it, who asks again. One that ends on its way says
  *         nothing about its rank: it may have been pushed out, as any that has not proved itself. A door that is shut does.
@@ -103,11 +106,12 @@ typedef struct party {
 
 struct tti_greeter {
     tti_greeter_config config;
+    int                n_rails; /* 1 at least: as many listeners */
     meeting          **list; /* [n] of room for n_max; each stays where it is */
     int                n, n_max;
     party             *parties; /* [n_parties] of room for [n_ranks]; NULL: ways have one connection each */
     int                n_parties;
-    int                n_filled; /* meetings in the poll set; parties follow them, then the listener */
+    int                n_filled; /* meetings in the poll set; parties follow them, then the listeners */
     int64_t            accept_ns; /* after a failure: not before */
     int64_t            warn_ns;   /* of strangers: not before */
     int                n_unsaid;  /* of them since the last warning */
@@ -120,6 +124,7 @@ tutti_status tti_greeter_create(const tti_greeter_config *config, tti_greeter **
     if (g == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to other ranks");
     g->config = *config;
+    g->n_rails = config->rails != NULL && config->rails->n > 0 ? config->rails->n : 1;
     if (config->n_stripes > 1 && (g->parties = calloc((size_t)config->n_ranks, sizeof *g->parties)) == NULL) {
         free(g);
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to other ranks");
@@ -185,6 +190,25 @@ void tti_greeter_free(tti_greeter *g)
     }
     free(g->list);
     free(g);
+}
+
+/* The interface that a connection is on; NULL: there are no rails. A stream for the watch threads is on the first. */
+static const tti_rail *rail_of(const tti_greeter *g, int stripe)
+{
+    const int rail = stripe == WATCH_STRIPE ? 0 : stripe % g->n_rails;
+
+    return g->n_rails > 1 ? &g->config.rails->rail[rail] : NULL;
+}
+
+/* The port's connect(), from where the connection belongs. */
+static int leave(const tti_greeter *g, int stripe, const tti_addr *to, tti_handle *stream_out)
+{
+    tti_port       *port = g->config.port;
+    const tti_rail *rail = rail_of(g, stripe);
+
+    if (rail == NULL || port->ops->connect_from == NULL)
+        return port->ops->connect(port, to, stream_out);
+    return port->ops->connect_from(port, &rail->addr, to, stream_out);
 }
 
 /* Room for one more, made; NULL without memory. */
@@ -272,17 +296,31 @@ static const char *where(const tti_greeter *g, int rank)
     return g->config.whereabouts(g->config.hooks.context, rank);
 }
 
+static const char *advice_for(int err)
+{
+    if (err == -EHOSTUNREACH || err == -ENETUNREACH || err == -EHOSTDOWN)
+        return "see that packets get there from here (ip route get, ping): if not, let that rank name another interface "
+               "(TUTTI_SOCKET_IFNAME); if so, a firewall refuses: let that port through, or set TUTTI_PORT_RANGE to ports that are";
+    return "let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are";
+}
+
 /* Nobody listens where the rank did: it has ended its world or its life, unless a firewall says so for it, which
  * none does inside a host. Anything else is the net's. */
-static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int err)
+static void lose_unreachable(tti_greeter *g, int rank, int stripe, const tti_addr *addr, int err)
 {
-    char      text[TTI_ADDR_TEXT_MAX], reason[64];
-    tti_cause why;
+    const tti_rail *rail = rail_of(g, stripe);
+    char            text[TTI_ADDR_TEXT_MAX], by[TTI_INTERFACE_NAME_MAX + 24] = "", reason[64];
+    tti_cause       why;
 
     tti_addr_format(addr, text, sizeof text);
+    if (rail != NULL)
+        snprintf(by, sizeof by, " by interface '%s'", rail->name);
     if ((err == -ECONNREFUSED || err == -ECONNRESET) && tti_addr_is_own(g->config.port, addr))
-        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: nobody listens at %s any more", rank,
-                      where(g, rank), text);
+        tti_cause_set(&why, TUTTI_E_PEER,
+                      "rank %d (%s) has left or died: nobody listens at %s any more\n"
+                      "  next: see what it reported; that is an address of this host: if the rank is on another one, let it name an "
+                      "interface that others reach (TUTTI_SOCKET_IFNAME, TUTTI_ADVERTISE)",
+                      rank, where(g, rank), text);
     else if (err == -ECONNREFUSED || err == -ECONNRESET)
         tti_cause_set(&why, TUTTI_E_PEER,
                       "rank %d (%s) has left or died: nobody listens at %s any more\n"
@@ -290,11 +328,8 @@ static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int
                       "TUTTI_PORT_RANGE to ports that are let through",
                       rank, where(g, rank), text);
     else
-        tti_cause_set(&why, TUTTI_E_NETWORK,
-                      "rank %d cannot connect to rank %d (%s) at %s: %s\n"
-                      "  next: let that port through between the hosts, or set TUTTI_PORT_RANGE to ports "
-                      "that are",
-                      g->config.rank, rank, where(g, rank), text, strerror_r(-err, reason, sizeof reason));
+        tti_cause_set(&why, TUTTI_E_NETWORK, "rank %d cannot connect to rank %d (%s) at %s%s: %s\n  next: %s", g->config.rank, rank,
+                      where(g, rank), text, by, strerror_r(-err, reason, sizeof reason), advice_for(err));
     lose(g, rank, &why);
 }
 
@@ -330,7 +365,7 @@ static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_add
 {
     tti_port  *port = g->config.port;
     tti_handle stream = TTI_NO_HANDLE;
-    int        err = port->ops->connect(port, addr, &stream);
+    int        err = leave(g, stripe, addr, &stream);
     meeting   *m = add_meeting(g, err == 0 ? stream : TTI_NO_HANDLE, rank, stripe);
 
     if (m != NULL) {
@@ -342,7 +377,7 @@ static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_add
     } else {
         port->ops->close(port, err == 0 ? stream : TTI_NO_HANDLE);
     }
-    lose_unreachable(g, rank, addr, err != 0 ? err : -ENOMEM);
+    lose_unreachable(g, rank, stripe, addr, err != 0 ? err : -ENOMEM);
     return false;
 }
 
@@ -366,7 +401,7 @@ static int connect_anew(tti_greeter *g, meeting *m)
 {
     tti_port  *port = g->config.port;
     tti_handle stream = TTI_NO_HANDLE;
-    const int  err = port->ops->connect(port, &m->addr, &stream);
+    const int  err = leave(g, m->stripe, &m->addr, &stream);
 
     port->ops->close(port, m->stream);
     m->stream = stream;
@@ -393,7 +428,7 @@ void tti_greeter_watch(tti_greeter *g, int rank, const tti_addr *addr)
 
     if (find_watch(g, rank) != NULL)
         return;
-    err = port->ops->connect(port, addr, &stream);
+    err = leave(g, WATCH_STRIPE, addr, &stream);
     m = add_meeting(g, err == 0 ? stream : TTI_NO_HANDLE, rank, WATCH_STRIPE);
     if (m != NULL) {
         await_answer(g, m, addr);
@@ -484,7 +519,7 @@ static void end_ours(tti_greeter *g, meeting *m, int err)
 /* Whoever did it: the other end may see the same, and tell it of us. */
 static void set_closed(const tti_greeter *g, int rank, tti_cause *why)
 {
-    tti_cause_set(why, TUTTI_E_PEER, "the new connection to rank %d (%s) was closed: that rank has left or died, or something on the "
+    tti_cause_set(why, TUTTI_E_PEER, TTI_NEW_CONNECTION_TO "%s) was closed: that rank has left or died, or something on the "
                   "way did it", rank, where(g, rank));
 }
 
@@ -627,6 +662,14 @@ static void answer(tti_greeter *g, meeting *m)
     }
 }
 
+/* Where one connects to for a place, first being where for the first. */
+static const tti_addr *addr_of_stripe(const tti_greeter *g, int rank, int stripe, const tti_addr *first)
+{
+    const int rail = stripe % g->n_rails;
+
+    return rail == 0 ? first : g->config.addr_on(g->config.hooks.context, rank, rail);
+}
+
 /* The first connection is there: make the others, or wait for them. */
 static void begin_party(tti_greeter *g, int rank, bool ours, const tti_addr *addr)
 {
@@ -637,7 +680,7 @@ static void begin_party(tti_greeter *g, int rank, bool ours, const tti_addr *add
     for (i = 0; i < g->config.n_stripes; i++)
         p->streams[i] = TTI_NO_HANDLE;
     for (i = 1; ours && i < g->config.n_stripes; i++)
-        if (!begin_connection(g, rank, i, addr))
+        if (!begin_connection(g, rank, i, addr_of_stripe(g, rank, i, addr)))
             return;
 }
 
@@ -794,7 +837,7 @@ static void turn_meeting(tti_greeter *g, meeting *m)
                 return;
             }
             end_meeting(g, m);
-            lose_unreachable(g, m->rank, &m->addr, err);
+            lose_unreachable(g, m->rank, m->stripe, &m->addr, err);
             return;
         }
         if (m->stripe == WATCH_STRIPE && g->config.hooks.reached != NULL)
@@ -852,7 +895,7 @@ static void forget_ended(tti_greeter *g)
     g->n = n;
 }
 
-static void accept_all(tti_greeter *g)
+static void accept_all(tti_greeter *g, tti_handle listener)
 {
     tti_port  *port = g->config.port;
     tti_handle stream = -EAGAIN;
@@ -860,7 +903,7 @@ static void accept_all(tti_greeter *g)
     meeting   *m;
     int        n;
 
-    for (n = 0; n < TTI_STRANGERS_ACCEPTS_MAX && (stream = port->ops->accept(port, g->config.listener, &from)) >= 0; n++) {
+    for (n = 0; n < TTI_STRANGERS_ACCEPTS_MAX && (stream = port->ops->accept(port, listener, &from)) >= 0; n++) {
         const tti_addr_source source = tti_addr_source_of(&from);
 
         if (is_crowded(g)) {
@@ -890,7 +933,7 @@ static void accept_all(tti_greeter *g)
 
 int tti_greeter_room(const tti_greeter *g)
 {
-    return g->n + g->n_parties + 1;
+    return g->n + g->n_parties + g->n_rails;
 }
 
 /* Of ways that gather here the connections that nothing but the end can come by. */
@@ -930,6 +973,20 @@ static uint8_t wants(const meeting *m)
     return bytes > 0 ? TTI_WRITE : TTI_READ;
 }
 
+/* The last in the set. Nobody is let in for a while where that has failed. */
+static int fill_listeners(const tti_greeter *g, tti_poll *set, int64_t *until_ns)
+{
+    const bool rests = g->accept_ns > tti_port_now(g->config.port);
+    int        i;
+
+    if (rests && g->accept_ns < *until_ns)
+        *until_ns = g->accept_ns;
+    for (i = 0; i < g->n_rails; i++)
+        set[i] = (tti_poll){ .handle = rests ? TTI_NO_HANDLE : i == 0 ? g->config.listener : g->config.rail_listeners[i],
+                             .want = TTI_READ };
+    return g->n_rails;
+}
+
 int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
 {
     int i, n;
@@ -950,15 +1007,9 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
             *until_ns_out = g->list[i]->no_way_ns;
     }
     n = g->n + fill_parties(g, set + g->n);
-    set[n] = (tti_poll){ .handle = TTI_NO_HANDLE };
-    if (g->accept_ns > tti_port_now(g->config.port)) {
-        if (g->accept_ns < *until_ns_out)
-            *until_ns_out = g->accept_ns;
-    } else {
-        set[n] = (tti_poll){ .handle = g->config.listener, .want = TTI_READ };
-    }
+    n += fill_listeners(g, set + n, until_ns_out);
     g->n_filled = g->n;
-    return n + 1;
+    return n;
 }
 
 static void dismiss_strangers(tti_greeter *g)
@@ -983,15 +1034,17 @@ static void say_unanswered(tti_greeter *g)
     int           i;
 
     for (i = 0; i < g->n; i++) {
-        meeting *m = g->list[i];
+        meeting        *m = g->list[i];
+        const tti_rail *rail = rail_of(g, m->stripe);
 
         if (m->state != CONNECT || now_ns < m->word_ns)
             continue;
         m->word_ns = TTI_FOREVER;
         tti_log(TTI_LOG_WARN,
-                "rank %d (%s) does not answer at %s for %d ms: is that port let through between the hosts? "
+                "rank %d (%s) does not answer at %s%s%s%s for %d ms: is that port let through between the hosts? "
                 "TUTTI_PORT_RANGE names those that are",
-                m->rank, where(g, m->rank), tti_addr_format(&m->addr, text, sizeof text), WORD_MS);
+                m->rank, where(g, m->rank), tti_addr_format(&m->addr, text, sizeof text), rail != NULL ? " by interface '" : "",
+                rail != NULL ? rail->name : "", rail != NULL ? "'" : "", WORD_MS);
     }
 }
 
@@ -1009,14 +1062,14 @@ static void try_again(tti_greeter *g)
         m->state = CONNECT;
         await_answer(g, m, &m->addr);
         m->word_ns = tti_deadline(g->config.port, WORD_MS, 0);
-        err = g->config.port->ops->connect(g->config.port, &m->addr, &m->stream);
+        err = leave(g, m->stripe, &m->addr, &m->stream);
         if (err == 0)
             continue;
         m->stream = TTI_NO_HANDLE;
         if (waits_for_way(g, m, err))
             continue;
         end_meeting(g, m);
-        lose_unreachable(g, m->rank, &m->addr, err);
+        lose_unreachable(g, m->rank, m->stripe, &m->addr, err);
     }
 }
 
@@ -1039,7 +1092,7 @@ static void ask_again(tti_greeter *g)
             continue;
         }
         end_meeting(g, m);
-        lose_unreachable(g, m->rank, &m->addr, err);
+        lose_unreachable(g, m->rank, m->stripe, &m->addr, err);
     }
 }
 
@@ -1084,11 +1137,12 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
     for (i = 0; i < g->n_filled; i++)
         if (set[i].got != 0 && g->list[i]->state != OVER)
             turn_meeting(g, g->list[i]);
-    for (; i < n - 1; i++)
+    for (; i < n - g->n_rails; i++)
         if (set[i].got != 0)
             turn_party(g, &set[i]);
-    if (set[n - 1].got != 0)
-        accept_all(g);
+    for (; i < n; i++)
+        if (set[i].got != 0)
+            accept_all(g, set[i].handle);
     dismiss_strangers(g);
     say_unanswered(g);
     ask_again(g);

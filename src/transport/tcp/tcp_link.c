@@ -14,7 +14,17 @@
  *         piece of STRIPE_BYTES to each in turn; so both ends know without a word which socket has the next byte, and
  *         the order stays what it is. What is not read yet waits in the sockets, each of which has a window, and
  *         buffers, of its own: that is what more than one is good for.
+ *         Where hosts have rails (wire/rails.h) the sockets are dealt to them in turn, so pieces that follow each other go by
+ *         different ones: the stream is as fast as the slowest of them, times their number, and what is said of a socket
+ *         names its rail.
  * Room    The kernel takes more than is on the way, so that the link has something to do while its sender is not on a core: ROOM_BYTES.
+ * Shared  Who sends with many others to one has less than that on the way, SHARED_BYTES of all together: more is dropped in front of the
+ *         receiver's link. So has who sends to many, on each of their ways: more is dropped in front of his own. Only on short ways, of
+ *         less than NEAR_US: on a long one that would be less than the way holds.
+ * Loss    What is dropped at the end of a message nobody misses but a timer, of 200 ms in the kernel: as long as 25 MB take at 1 Gb/s.
+ *         Where it lets us, ours is of RESEND_MS, beyond what a round trip takes. Only on short ways, too: for each such time that
+ *         a connection rests the kernel halves what it lets be on the way (net.ipv4.tcp_slow_start_after_idle). On a short way
+ *         it has that again in a moment; a long one would lose it by every pause in which a program computes.
  * True    What was read and not handed out is bounded by the buffer, and handed out before the socket is looked at again.
  *         Where it is not empty recv has something, so a drain leaves nothing in it but what it was told to leave.
  *         A look that is only answered changes nothing for those who sleep: poll tells what a socket has, not what is
@@ -36,6 +46,10 @@ enum {
     LITTLE_AHEAD = 2 << 10, /* between large messages */
     SMALL_ROW = 4,          /* a frame and a payload are two pieces */
     ROOM_BYTES = 1 << 20,   /* some milliseconds of a link of 1 Gb/s: a turn of whoever has the core */
+    SHARED_BYTES = 384 << 10, /* which the kernel counts twice, for what it needs besides, and needs but little: so it may be 768 KiB */
+    SHARED_LEAST = 32 << 10,
+    NEAR_US = 500,          /* a round trip: in less than that 768 KiB are more than 10 Gb/s */
+    RESEND_MS = 20,         /* more than a full queue of 1 MiB takes at 1 Gb/s, and some turns of a core */
 };
 
 typedef struct tcp_link {
@@ -43,7 +57,11 @@ typedef struct tcp_link {
     tti_port  *port;
     int        n_streams;
     tti_handle streams[TTI_TCP_STRIPES_MAX];
+    const tti_rails *rails; /* NULL: there are none */
+    int        failed; /* the stream that a send or a recv failed on; -1: none did */
     uint64_t   sent, got; /* bytes of the whole stream */
+    int        n_senders; /* as share() was told last */
+    bool       is_near;
     bool       dry;  /* the socket was empty after the last look, of which nobody has been told */
     bool       over; /* it will always say what the last look said */
     int64_t    said;
@@ -53,10 +71,15 @@ typedef struct tcp_link {
     uint8_t    ahead[AHEAD_BYTES];
 } tcp_link;
 
-/* The socket that has the byte at a position of the stream. */
+/* Which socket has the byte at a position of the stream. */
+static int stripe_at(const tcp_link *link, uint64_t at)
+{
+    return (int)(at / STRIPE_BYTES % (uint64_t)link->n_streams);
+}
+
 static tti_handle stream_at(const tcp_link *link, uint64_t at)
 {
-    return link->streams[at / STRIPE_BYTES % (uint64_t)link->n_streams];
+    return link->streams[stripe_at(link, at)];
 }
 
 /* How much of the stream goes by the same socket from there on. */
@@ -95,8 +118,10 @@ static int64_t send_striped(tcp_link *link, const tti_part *parts, int n_parts)
 
     while ((size = cut_parts(parts, n_parts, total, stripe_left(link, link->sent), piece, &n)) > 0) {
         taken = link->port->ops->send(link->port, stream_at(link, link->sent), piece, n);
-        if (taken <= 0)
+        if (taken <= 0) {
+            link->failed = taken != -EAGAIN ? stripe_at(link, link->sent) : link->failed;
             break;
+        }
         link->sent += (uint64_t)taken;
         total += (size_t)taken;
         if ((size_t)taken < size)
@@ -128,6 +153,8 @@ static int64_t look(tcp_link *link, void *out, size_t bytes)
         link->got += (uint64_t)link->said;
     link->dry = link->said > 0 && (size_t)link->said < bytes;
     link->over = link->said <= 0 && link->said != -EAGAIN;
+    if (link->over)
+        link->failed = stripe_at(link, link->got);
     return link->said;
 }
 
@@ -218,36 +245,103 @@ static bool tcp_is_ahead(const tti_link *base)
     return link->at != link->end;
 }
 
+/* Whether nothing was heard by a stream for so long, though segments were sent again, and keepalives are due in between. Where the
+ * interface was down before anything was on the way there is nothing to be sent again: the kernel goes on trying to send the first. */
+static bool is_unheard(const tcp_link *link, int stripe)
+{
+    enum { ROW = 3, UNHEARD_MS = 20000 };
+    tti_stream_facts facts;
+
+    return link->port->ops->stream_facts != NULL && link->port->ops->stream_facts(link->port, link->streams[stripe], &facts) == 0 &&
+           facts.in_a_row + facts.probes >= ROW && facts.heard_ms >= UNHEARD_MS;
+}
+
+static bool tcp_is_cut(const tti_link *base)
+{
+    const tcp_link *link = (const tcp_link *)base;
+    int             i = 0;
+
+    while (i < link->n_streams && !is_unheard(link, i))
+        i++;
+    return i < link->n_streams;
+}
+
+/* The stream that was not heard of for longest, if that is for longer than a peer that lives is silent: its kernel answers
+ * keepalives. -1: there is none, or there is only one stream, of which everything tells. */
+static int quiet_stripe(const tcp_link *link)
+{
+    enum { QUIET_MS = 10000 }; /* two keepalives: what it is good for is a text */
+    tti_stream_facts facts;
+    uint32_t         most = QUIET_MS;
+    int              i, quiet = -1;
+
+    for (i = 0; i < link->n_streams && link->n_streams > 1 && link->port->ops->stream_facts != NULL; i++)
+        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && facts.heard_ms >= most) {
+            most = facts.heard_ms;
+            quiet = i;
+        }
+    return quiet;
+}
+
+static bool tcp_is_quiet(const tti_link *base)
+{
+    return quiet_stripe((const tcp_link *)base) >= 0;
+}
+
+/* The stream that there is most to say of: a quiet one, one that failed, or the one that is to be read. */
+static int notable_stripe(const tcp_link *link)
+{
+    const int quiet = quiet_stripe(link);
+
+    if (quiet >= 0)
+        return quiet;
+    return link->failed >= 0 ? link->failed : stripe_at(link, link->got);
+}
+
+/* "by interface 'eth1' (10.0.0.7), ", or "". */
+static void describe_rail(const tcp_link *link, int stripe, char *out, size_t bytes)
+{
+    char            text[TTI_ADDR_TEXT_MAX];
+    const tti_rail *rail;
+
+    out[0] = '\0';
+    if (link->rails == NULL || link->rails->n == 0)
+        return;
+    rail = &link->rails->rail[stripe % link->rails->n];
+    tti_addr_format(&rail->addr, text, sizeof text);
+    snprintf(out, bytes, "by interface '%s' (%s here), ", rail->name, text);
+}
+
 static void tcp_describe(const tti_link *base, char *out, size_t bytes)
 {
     const tcp_link  *link = (const tcp_link *)base;
+    const int        stripe = notable_stripe(link);
     tti_stream_facts facts;
-    char             row[48] = "";
+    char             row[48] = "", rail[TTI_INTERFACE_NAME_MAX + TTI_ADDR_TEXT_MAX + 32];
 
     out[0] = '\0';
-    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, stream_at(link, link->got), &facts) != 0)
+    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, link->streams[stripe], &facts) != 0)
         return;
     if (facts.in_a_row > 0)
         snprintf(row, sizeof row, " (%u in a row)", facts.in_a_row);
+    describe_rail(link, stripe, rail, sizeof rail);
     snprintf(out, bytes,
-             "%u retransmissions%s, %u segments unacknowledged, round trip %.2f ms, last heard of %u ms ago, %s",
+             "%s%u retransmissions%s, %u segments unacknowledged, round trip %.2f ms, last heard of %u ms ago, %s", rail,
              facts.retransmits, row, facts.unheard, facts.round_trip_us / 1e3, facts.heard_ms,
              facts.congestion[0] != '\0' ? facts.congestion : "congestion control unknown");
 }
 
-/* Nothing was heard for so long, though segments were sent again, and keepalives are due in between. */
-static bool tcp_is_cut(const tti_link *base)
+static uint32_t tcp_data_ms(const tti_link *base)
 {
-    enum { ROW = 3, UNHEARD_MS = 20000 };
     const tcp_link  *link = (const tcp_link *)base;
+    uint32_t         least = UINT32_MAX;
     tti_stream_facts facts;
     int              i;
 
     for (i = 0; i < link->n_streams && link->port->ops->stream_facts != NULL; i++)
-        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && facts.in_a_row >= ROW &&
-            facts.heard_ms >= UNHEARD_MS)
-            return true;
-    return false;
+        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && facts.data_ms < least)
+            least = facts.data_ms;
+    return least;
 }
 
 static tti_handle tcp_handle(const tti_link *base)
@@ -264,6 +358,35 @@ static tti_handle tcp_out_handle(const tti_link *base)
     return stream_at(link, link->sent);
 }
 
+static void tcp_share(tti_link *base, int n_senders)
+{
+    tcp_link             *link = (tcp_link *)base;
+    const tti_port_ops   *ops = link->port->ops;
+    int                   each, i;
+
+    if (n_senders == link->n_senders || !link->is_near || ops->bound_room == NULL || ops->make_room == NULL)
+        return;
+    each = SHARED_BYTES / n_senders / link->n_streams;
+    each = each > SHARED_LEAST ? each : SHARED_LEAST;
+    for (i = 0; i < link->n_streams; i++)
+        if (n_senders > 1)
+            ops->bound_room(link->port, link->streams[i], each);
+        else
+            ops->make_room(link->port, link->streams[i], ROOM_BYTES);
+    link->n_senders = n_senders;
+}
+
+/* Of a connection that has been made and is idle. What was measured while its ends agreed on it has in it how long a process took to
+ * come to its core; the shortest has not: that is what two kernels took. */
+static bool is_near(const tcp_link *link)
+{
+    tti_stream_facts facts;
+
+    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, link->streams[0], &facts) != 0)
+        return false;
+    return (facts.least_trip_us > 0 ? facts.least_trip_us : facts.round_trip_us) < NEAR_US;
+}
+
 static void tcp_close(tti_link *base)
 {
     tcp_link *link = (tcp_link *)base;
@@ -277,19 +400,21 @@ static void tcp_close(tti_link *base)
 static const tti_link_ops tcp_ops = {
     .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .out_handle = tcp_out_handle, .close = tcp_close,
     .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
-    .is_cut = tcp_is_cut,
+    .is_cut = tcp_is_cut, .is_quiet = tcp_is_quiet, .share = tcp_share, .data_ms = tcp_data_ms,
 };
 
 /* Who computes reads nothing for long, and sends nothing until he has had his turn of the core. */
-static void let_rest(tti_port *port, tti_handle stream)
+static void let_rest(tti_port *port, tti_handle stream, bool is_near)
 {
     if (port->ops->let_wait != NULL)
         port->ops->let_wait(port, stream);
     if (port->ops->make_room != NULL)
         port->ops->make_room(port, stream, ROOM_BYTES);
+    if (is_near && port->ops->resend_after != NULL)
+        port->ops->resend_after(port, stream, RESEND_MS);
 }
 
-tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_streams, int peer_rank,
+tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_streams, int peer_rank, const tti_rails *rails,
                                tti_link **link_out)
 {
     tcp_link *link = malloc(sizeof *link); /* pages of the buffer that nothing is read into are never touched */
@@ -302,9 +427,13 @@ tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_
     link->base.ops = &tcp_ops;
     link->port = port;
     link->n_streams = n_streams;
+    link->rails = rails;
+    link->failed = -1;
     memcpy(link->streams, streams, (size_t)n_streams * sizeof *streams);
+    link->n_senders = 1;
+    link->is_near = is_near(link);
     for (i = 0; i < n_streams; i++)
-        let_rest(port, streams[i]);
+        let_rest(port, streams[i], link->is_near);
     *link_out = &link->base;
     return TUTTI_OK;
 }

@@ -199,12 +199,13 @@ static bool is_small(const job_view *view, int world)
 
 static void look_at_world(const job_view *view, int world, const hang_look *look)
 {
-    hang    h = { .n = 0 };
-    json_t *json;
-    char   *text;
-    int     i, k;
+    hang        h = { .n = 0 };
+    const char *job = view->n_ranks > 0 ? view->ranks[0].info.job : "";
+    json_t     *json;
+    char       *text;
+    int         i, k;
 
-    TT_MUST(hang_find(view, world, look, 0, &h));
+    TT_MUST(hang_find(view, world >= 0 ? view->worlds[world].job : job, world, look, 0, &h));
     for (i = 0; i < h.n; i++)
         for (k = 0; k < h.ranks[i].n_awaits; k++)
             TT_MUST(h.ranks[i].awaits[k] >= 0 && h.ranks[i].awaits[k] < h.n);

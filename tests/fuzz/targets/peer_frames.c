@@ -223,7 +223,7 @@ static void open_stage(stage *s, tt_input in)
     s->w.zeros = piece == 251 ? ZEROS : piece == 252 ? ZEROS_BOUNDED + 1 : 0;
     s->m.mailbox.held.most = piece == 252 ? ZEROS_BOUNDED : piece % 32 == 12 ? LITTLE : 0;
     s->lanes[PEER] = (tti_lane){ .peer = PEER, .where = "host 'x', pid 1", .way = TTI_WAY_OPEN };
-    TT_MUST(tti_tcp_link_open(&s->w.port, &(tti_handle){ HANDLE }, 1, PEER, &s->lanes[PEER].link) == TUTTI_OK);
+    TT_MUST(tti_tcp_link_open(&s->w.port, &(tti_handle){ HANDLE }, 1, PEER, NULL, &s->lanes[PEER].link) == TUTTI_OK);
     open_window(s);
     await_signals(s);
     add_group(s, 1, false);

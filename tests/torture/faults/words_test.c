@@ -57,7 +57,8 @@ static void test_the_guilty_alone(void **state)
         "rank 0 waits for the world of 4, which cannot be made: rank 2 (host 'n2', pid 40) was ended by signal 9 (Killed) before it joined",
         "group 'a' cannot be made: rank 1 has not joined, and rank 2 (host 'n2', pid 40) has left the world",
         "group 'a' timed out on rank 0 of 4 members while it was made\n  not joined: rank 2\n  next: check",
-        "rank 1 waits for rank 2, which has not come; another process reported: no memory",
+        "rank 1 waits for the world of 4, which cannot be made: rank 0 reported: rank 2 of this host did not come to the local socket of rank 0",
+        "group '0' timed out on rank 1 of 4 members while it was made\n  not joined: rank 2\n  here, and waiting for others of their host: rank 0\n  next: check",
         "cannot hand shared memory to rank 2: Broken pipe",
         NULL
     };
