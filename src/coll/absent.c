@@ -80,7 +80,7 @@ static void look_who_is_absent(const tti_absent *a, int rank, bool founds, bool 
 }
 
 /* "not joined: rank 0\n  here, and waiting for others of their host: ranks 2, 4", or that nobody knows. If all of them are here, they are
- * told as if none was. */
+ * told as if none was. absent[n_ranks] is then who is told of as not joined. */
 static void add_words(const tti_team *team, tti_words *words, bool *absent, bool *here)
 {
     int n_here = 0, n_others = 0, r;
@@ -104,15 +104,21 @@ static void add_words(const tti_team *team, tti_words *words, bool *absent, bool
     tti_team_add_ranks(team, words, here);
 }
 
-bool tti_absent_add(const tti_absent *a, int rank, bool founds, bool *answered, tti_words *words)
+bool tti_absent_add(const tti_absent *a, int rank, bool founds, bool *answered, tti_words *words, int *ranks_out, int *n_out)
 {
-    const size_t n = (size_t)a->team->n_ranks;
-    bool        *absent = calloc(2 * n, sizeof *absent);
+    const tti_team *team = a->team;
+    const size_t    n = (size_t)team->n_ranks;
+    bool           *absent = calloc(2 * n, sizeof *absent);
+    int             r;
 
+    *n_out = 0;
     if (absent == NULL)
         return false;
     look_who_is_absent(a, rank, founds, answered, absent);
-    add_words(a->team, words, absent, absent + n);
+    add_words(team, words, absent, absent + n);
+    for (r = 0; r < team->n_ranks; r++)
+        if (absent[r])
+            ranks_out[(*n_out)++] = team->ranks[r];
     free(absent);
     return true;
 }

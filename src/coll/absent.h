@@ -19,8 +19,9 @@ typedef struct tti_absent {
  * What the board does not say now stays as it was. */
 void tti_absent_keep(tti_absent *absent, int rank, int64_t deadline_ns);
 /** Time is up while rank is awaited: add who has not come, and who of them is here, or that nobody knows. founds: it is a world's
- * first group; *answered: the board did at the latest look, and, behind that, then or now. False: no memory. */
-bool tti_absent_add(const tti_absent *absent, int rank, bool founds, bool *answered, tti_words *words);
+ * first group; *answered: the board did at the latest look, and, behind that, then or now. ranks_out[n_ranks]: the *n_out that are told
+ * of as not joined, as the mesh knows them. False: no memory. */
+bool tti_absent_add(const tti_absent *absent, int rank, bool founds, bool *answered, tti_words *words, int *ranks_out, int *n_out);
 void tti_absent_release(tti_absent *absent);
 
 #endif

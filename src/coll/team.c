@@ -325,17 +325,17 @@ static tutti_status fail_place(const tti_team *team)
                     team->name, team->ranks[team->rank], team->rank, words.text);
 }
 
-/* Time is up while the group is made, as words say; and who is not well: of the members, or, where the board does not answer, of all, as
- * one that is no member may serve it. */
-static tutti_status fail_in_time(const tti_team *team, const char *words, bool answered)
+/* Time is up while the group is made, as words say; and who is not well: of among[n], for which it was not made, or, where the board does
+ * not answer, among is NULL, and it is of all, as one that is no member may serve it. Of who has come nothing is said: one that gives up
+ * for the same reason, a moment before this rank, has left. */
+static tutti_status fail_in_time(const tti_team *team, const char *words, const int *among, int n)
 {
-    const char *otherwise = answered ? "check that these ranks make the same groups in the same order"
-                                     : "see whether the process that serves the store is stopped, or out of reach";
-    const int  *among = answered ? team->ranks : NULL;
-    const int   n = answered ? team->n_ranks : tti_mesh_size(team->mesh);
+    const char *otherwise = among != NULL ? "check that these ranks make the same groups in the same order"
+                                          : "see whether the process that serves the store is stopped, or out of reach";
     tti_words   unwell = { .used = 0 };
     char        step[TTI_NEXT_TEXT_MAX];
 
+    n = among != NULL ? n : tti_mesh_size(team->mesh);
     tti_team_add_unwell_among(team, &unwell, among, n);
     return tti_fail(TUTTI_E_TIMEOUT, "group '%s' timed out on rank %d of %d members while it was made%s%s\n  next: %s", team->name,
                     team->ranks[team->rank], team->n_ranks, words, unwell.text,
@@ -348,7 +348,7 @@ static tutti_status fail_unannounced(const tti_team *team)
     tti_words words = { .used = 0 };
 
     tti_words_add(&words, "\n  %.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
-    return fail_in_time(team, words.text, false);
+    return fail_in_time(team, words.text, NULL, 0);
 }
 
 tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns, tti_join *mine)
@@ -472,13 +472,17 @@ static tutti_status read_joins(tti_team *team, const tti_roll *roll, int64_t dea
 static tutti_status fail_not_joined(const reader *r, int rank)
 {
     const tti_team *team = r->team;
+    int            *absent = malloc((size_t)team->n_ranks * sizeof *absent), n = 0;
     tti_words       words = { .used = 0 };
     bool            answered = r->answered;
+    tutti_status    st;
 
-    if (!tti_absent_add(&r->absent, rank, r->founds, &answered, &words))
-        return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
-                        team->ranks[rank]);
-    return fail_in_time(team, words.text, answered);
+    if (absent != NULL && tti_absent_add(&r->absent, rank, r->founds, &answered, &words, absent, &n))
+        st = fail_in_time(team, words.text, answered ? absent : NULL, n);
+    else
+        st = tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name, team->ranks[rank]);
+    free(absent);
+    return st;
 }
 
 tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,

@@ -10,7 +10,7 @@
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { TIMEOUT_MS = 700, NAME_MAX_BYTES = 64 };
+enum { TIMEOUT_MS = 700, LATER_MS = 3000, NAME_MAX_BYTES = 64 };
 
 static int64_t now_ms(void)
 {
@@ -110,6 +110,25 @@ static void who_does_not_come_is_named(tt_ctx *t)
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK); /* the world is not */
 }
 
+/* Rank 0 gives up first, for rank 2, and leaves the world: for rank 1, whose time is up later, that is no reason. */
+static void who_gave_up_before_is_not_named(tt_ctx *t)
+{
+    tutti_group *group;
+
+    if (t->rank == 2) {
+        tt_await(t, 0, 1);
+        return;
+    }
+    group = make_local((const int[]){ 0, 1, 2 }, 3, t->rank == 0 ? TIMEOUT_MS : LATER_MS);
+    assert_int_equal(tutti_barrier(group), TUTTI_E_TIMEOUT);
+    assert_non_null(strstr(tutti_last_error(), "not joined: rank 2"));
+    assert_null(strstr(tutti_last_error(), "has left"));
+    if (t->rank == 0)
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+    else
+        tt_post(t, 0);
+}
+
 /* The members of a group of ranks 1 and 2 are numbered as the world numbers them. */
 static void texts_have_ranks_of_the_world(tt_ctx *t)
 {
@@ -177,6 +196,7 @@ int main(void)
         TT_TEST(members_alone_make_a_group, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(a_circle_does_not_deadlock, .ranks = 5, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(who_does_not_come_is_named, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(who_gave_up_before_is_not_named, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(texts_have_ranks_of_the_world, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(destroy_ends_the_meeting, .transports = "shm,tcp,threads", .limit_ms = 30000),
         TT_TEST(a_member_that_died_is_named, .ranks = 3, .dies = 2),
