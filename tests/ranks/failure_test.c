@@ -4,16 +4,20 @@
  * Goal    a rank that dies, does not come, or calls something else becomes an error on every other rank,
  *         in time, that names it.
  * Method  real processes over shared memory and TCP; the bound on waiting is part of each test. */
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
 enum { VICTIM = 2, BEGUN = TT_MARKS - 1, ALL_DONE = TT_MARKS - 2, TIMEOUT_MS = 700 };
+enum { HAS_LEFT = TT_MARKS - 3, MAY_LOOK = TT_MARKS - 4, LOOKS = TT_MARKS - 5, VICTIMS_PID = TT_MARKS - 6 };
 
 static int64_t now_ms(void)
 {
@@ -74,6 +78,36 @@ static void who_leaves_early_is_told_as_such(tt_ctx *t)
     expect_words("rank 2 (");
     expect_words(") has left");
     expect_words("\n  next: see why that rank destroyed its group, or its world, before the others were done with it");
+}
+
+/* Rank 0 has left before: it may have done so because of the death. */
+static void the_dead_are_named_before_those_that_left(tt_ctx *t)
+{
+    struct pollfd end = { .events = POLLIN };
+    float         x = 1.0f;
+
+    all_have_begun(t);
+    if (t->rank == 0) {
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+        tt_post(t, HAS_LEFT);
+        return;
+    }
+    tt_await(t, HAS_LEFT, 1);
+    if (t->rank == VICTIM) {
+        atomic_store(&t->marks[VICTIMS_PID], (uint32_t)getpid());
+        tt_post(t, MAY_LOOK);
+        tt_await(t, LOOKS, 1);
+        tt_die();
+    }
+    tt_await(t, MAY_LOOK, 1);
+    end.fd = (int)syscall(SYS_pidfd_open, (pid_t)atomic_load(&t->marks[VICTIMS_PID]), 0);
+    assert_true(end.fd >= 0);
+    tt_post(t, LOOKS);
+    assert_int_equal(poll(&end, 1, -1), 1); /* it has ended */
+    close(end.fd);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_PEER);
+    expect_words("rank 2 (");
+    assert_null(strstr(tutti_last_error(), "has left"));
 }
 
 /* Nothing was ever sent to it: all there is to say is that it does not listen, and no firewall stands inside a host. */
@@ -584,6 +618,7 @@ int main(void)
     static const tt_test tests[] = {
         TT_TEST(death_in_a_collective_names_the_rank, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(who_leaves_early_is_told_as_such, .ranks = 3, .transports = "shm"),
+        TT_TEST(the_dead_are_named_before_those_that_left, .ranks = 3, .transports = "shm", .dies = VICTIM),
         TT_TEST(death_before_a_link_is_no_firewall, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),

@@ -137,22 +137,36 @@ static tutti_status tell_lost(tti_host_channel *channel, tutti_status st, int r)
     return tell(channel, heard, -1);
 }
 
-/* A member that has failed and left is not the cause: it has said what was. */
-static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
+/* Whom this wait needs and is lost: one that has died before one that has left, perhaps because of it; -1: nobody. A member that has
+ * failed and left is not the cause: it has said what was. */
+static int find_lost(const tti_host_channel *channel, const awaited *what)
 {
     const tti_team *team = channel->team;
-    tutti_status    st;
-    int             r;
+    int             left = -1, r;
 
     for (r = 0; r < team->n_ranks; r++) {
         if (r == team->rank || is_through(channel, r, what) || failure_of(channel, r) != TUTTI_OK)
             continue;
-        st = tti_mesh_alive(team->mesh, team->ranks[r]);
-        if (st != TUTTI_OK && !is_through(channel, r, what) &&
-            failure_of(channel, r) == TUTTI_OK && !has_come(channel, what->rank, what))
-            return tell_lost(channel, st, r);
+        if (tti_mesh_alive(team->mesh, team->ranks[r]) == TUTTI_OK || is_through(channel, r, what) ||
+            failure_of(channel, r) != TUTTI_OK)
+            continue;
+        if (!tti_mesh_has_left(team->mesh, team->ranks[r]))
+            return r;
+        left = left < 0 ? r : left;
     }
-    return TUTTI_OK;
+    return left;
+}
+
+static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
+{
+    const tti_team *team = channel->team;
+    const int       lost = find_lost(channel, what);
+    tutti_status    st;
+
+    if (lost < 0 || has_come(channel, what->rank, what))
+        return TUTTI_OK;
+    st = tti_mesh_alive(team->mesh, team->ranks[lost]);
+    return st == TUTTI_OK ? TUTTI_OK : tell_lost(channel, st, lost);
 }
 
 /* What a member's `failed` says; a status or a rank that cannot be is taken for "a peer" and "nobody". */
