@@ -9,7 +9,10 @@
  *         Streams are made when they are wanted, so that members who all talk to one make few.
  * Proof   A door that refuses belongs to nobody any more: its process has ended, or has ended that world. So a stream that
  *         breaks is made again at once, and the answer tells death from a call that was over. On this host the mesh's own
- *         signs of life count, too. What it had said is heard before it counts as gone: until its own streams have ended. Whatever else a network says (no route, no answer) proves nothing: again, a little later.
+ *         signs of life count, too. What it had said is heard before it counts as gone: until its own streams have ended.
+ *         Whatever else a network says (no route, no answer) proves nothing: again, a little later.
+ *         A door that refuses does not say how its rank ended: one that has left may have gone on without this one, and one that has died has
+ *         not. The watch threads know a little later: they are given LEARN_NS.
  * True    Nothing is read before the hello's proof; strangers are STRANGERS_MAX at most, each for STRANGER_NS, and some are let
  *         in at a time, so that each is heard before it may have to go for another (wire/strangers.h). A message from a stream
  *         counts as that of the rank its hello told; who knows the secret is believed that, as everywhere. */
@@ -28,6 +31,7 @@
 #define AGAIN_NS (50 * TTI_MS)
 #define STRANGER_NS (10 * TTI_SECOND)
 #define LAST_WORDS_NS (1 * TTI_SECOND)
+#define LEARN_NS (500 * TTI_MS)
 
 enum { WORDS_MAX = 384, COMERS_MORE = 16, STRANGERS_MAX = 64 };
 
@@ -37,7 +41,7 @@ typedef enum way_state { WAY_NONE, WAY_CONNECTING, WAY_HELLO, WAY_SEAL, WAY_OPEN
 typedef struct way {
     way_state  state;
     tti_handle stream;
-    int64_t    again_ns; /* not before; ending: not after */
+    int64_t    again_ns; /* not before; ending: since when */
     tti_hello  hello;
     tti_buffer queue;
     char       words[WORDS_MAX]; /* once gone */
@@ -179,7 +183,7 @@ static void end_way(tti_assembly *as, int rank, const char *words)
     close_way(as, w);
     tti_buffer_release(&w->queue);
     w->state = WAY_ENDING;
-    w->again_ns = tti_port_now(as->port) + LAST_WORDS_NS;
+    w->again_ns = tti_port_now(as->port);
     snprintf(w->words, sizeof w->words, "%s", words);
 }
 
@@ -193,13 +197,23 @@ static bool may_still_say(const tti_assembly *as, int rank)
     return false;
 }
 
-/* Those that are gone, and of whom nothing more will come. */
+static bool is_known_how(const tti_assembly *as, int rank)
+{
+    char words[WORDS_MAX];
+
+    return tti_mesh_has_left(as->mesh, as->ranks[rank]) || !tti_mesh_is_alive(as->mesh, as->ranks[rank], words, sizeof words);
+}
+
+/* Those that are gone, of whom nothing more will come, and of whom it is known how they ended, or will not be. */
 static void tell_gone(tti_assembly *as, int64_t now_ns)
 {
-    int r;
+    int64_t ending_ns;
+    int     r;
 
     for (r = 0; r < as->n; r++) {
-        if (as->ways[r].state != WAY_ENDING || (may_still_say(as, r) && now_ns < as->ways[r].again_ns))
+        ending_ns = now_ns - as->ways[r].again_ns;
+        if (as->ways[r].state != WAY_ENDING || (ending_ns < LAST_WORDS_NS && may_still_say(as, r)) ||
+            (ending_ns < LEARN_NS && !is_known_how(as, r)))
             continue;
         as->ways[r].state = WAY_GONE;
         tti_log(TTI_LOG_INFO, "%s", as->ways[r].words);

@@ -21,7 +21,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 
-enum { KEYS_MAX = 32, LIMIT_MS = 30000, TOPIC = 7, BYTES = 8, FLOOD_MAX = 240, TURNS = 60, TURN_MS = 20 };
+enum { KEYS_MAX = 32, LIMIT_MS = 30000, TOPIC = 7, BYTES = 8, FLOOD_MAX = 240, TURNS = 60, TURN_MS = 20, LEARN_MS = 500 };
 
 /* ---- a board in memory, where two ranks meet ---- */
 
@@ -224,6 +224,32 @@ static void members_talk(void **state)
     end(m, &memory);
 }
 
+/* Its door refuses at once: whether it has left is known a little later. */
+static void how_one_ended_is_waited_for(void **state)
+{
+    board_memory memory;
+    member       m[2];
+    char         words[512];
+    int64_t      from_ns;
+    bool         known = false;
+    int          i;
+
+    (void)state;
+    begin(m, &memory);
+    tti_assembly_close(m[1].assembly);
+    tti_mesh_close(m[1].mesh);
+    m[1].assembly = NULL;
+    m[1].mesh = NULL;
+    from_ns = tti_port_now(tti_port_system());
+    for (i = 0; i < TURNS && !m[0].is_gone[1]; i++) {
+        known = tti_mesh_has_left(m[0].mesh, 1) || !tti_mesh_is_alive(m[0].mesh, 1, words, sizeof words);
+        turn(&m[0]);
+    }
+    assert_true(m[0].is_gone[1]);
+    assert_true(known || tti_port_now(tti_port_system()) - from_ns >= LEARN_MS * 1000000);
+    end(m, &memory);
+}
+
 /* So many strangers come in front of each turn of rank 0; rank 1 has one turn while rank 0 has several. */
 static void talk_in_a_flood(uint32_t address, int n_a_turn, int slowly)
 {
@@ -288,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_talk),
+        cmocka_unit_test(how_one_ended_is_waited_for),
         cmocka_unit_test(a_flood_drops_its_own),
         cmocka_unit_test(who_comes_with_a_flood_is_heard),
     };
