@@ -57,6 +57,14 @@ static void found_world(tt_ctx *t, tutti_store *store, int64_t timeout_ms)
     must(tutti_init_process_group(&opts));
 }
 
+/* The members have come, and nobody is inside the barrier any more: what ends the world from here on does not end that. */
+static void members_have_begun(tt_ctx *t)
+{
+    must(tutti_barrier(NULL));
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, MEMBERS);
+}
+
 static void come_in(tutti_store *store, tutti_group **world_out)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
@@ -96,9 +104,7 @@ static void one_is_replaced(tt_ctx *t)
 
     if (t->rank < MEMBERS) {
         found_world(t, store, 0);
-        must(tutti_barrier(NULL));
-        tt_post(t, BEGUN);
-        tt_await(t, BEGUN, MEMBERS);
+        members_have_begun(t);
         if (t->rank == 0)
             kill(getpid(), SIGKILL);
         assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_OK);
@@ -156,9 +162,7 @@ static tutti_store *lose_rank_0(tt_ctx *t, tutti_store *board)
     int32_t             x = 1;
     char                text[ADDRESS_BYTES];
 
-    must(tutti_barrier(NULL));
-    tt_post(t, BEGUN);
-    tt_await(t, BEGUN, MEMBERS);
+    members_have_begun(t);
     if (t->rank == 0)
         kill(getpid(), SIGKILL);
     assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_OK);
@@ -254,7 +258,7 @@ static void members_come_at_different_times(tt_ctx *t)
     tutti_group          *world = NULL;
 
     found_world(t, store, 0);
-    must(tutti_barrier(NULL));
+    members_have_begun(t);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (t->rank != 1)
         nanosleep(&late, NULL);
@@ -277,8 +281,8 @@ static void rank_0_does_not_come(tt_ctx *t)
     tutti_group        *world = NULL;
 
     found_world(t, store, 2 * t->limit_ms);
-    must(tutti_barrier(NULL));
-    opts.timeout_ms = SHORT_MS;
+    members_have_begun(t);
+    opts.timeout_ms = 2 * SHORT_MS; /* the other one has come by then, and rank 0 alone is missed */
     if (t->rank > 0) {
         assert_int_equal(tutti_grow_group(NULL, NULL, 1, &opts, &world), TUTTI_E_TIMEOUT);
         assert_true(said("rank 0"));
@@ -325,12 +329,14 @@ static void another_call(tt_ctx *t)
     tutti_status st;
 
     found_world(t, store, 0);
-    must(tutti_barrier(NULL));
+    members_have_begun(t);
     st = t->rank == 1 ? tutti_barrier(NULL) : tutti_grow_group(NULL, "crew", 2, NULL, &world);
     assert_int_equal(st, TUTTI_E_MISMATCH);
     expect_said("grow_group #2 (2 newcomers)");
     expect_said("barrier #2");
     assert_false(said("all_reduce"));
+    tt_post(t, ENOUGH); /* who leaves does not wait for long until all have heard why */
+    tt_await(t, ENOUGH, MEMBERS);
     must(tutti_destroy_process_group(NULL));
     tutti_store_close(store);
 }
@@ -366,6 +372,8 @@ static void its_steps_are_not_told_of(tt_ctx *t)
     assert_int_equal(tutti_barrier(NULL), TUTTI_E_PEER); /* and what is said of it later */
     if (!said("grow_group #") || said("broadcast"))
         fail_msg("later it says '%s'", tutti_last_error());
+    tt_post(t, ENOUGH);
+    tt_await(t, ENOUGH, MEMBERS - 1); /* who ends before the other one has looked is lost as well */
     tutti_store_close(store);
 }
 
@@ -439,6 +447,8 @@ static void a_member_is_stopped(tt_ctx *t)
         found_world(t, store, 0);
         must(tutti_barrier(NULL));
     }
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, MEMBERS + 1); /* a newcomer that is late would take from the time in which the stop is found */
     if (t->rank == 1) {
         helper = wake_later(t);
         must(tutti_log_set_sink("stop", stop_when_met, NULL));
@@ -470,7 +480,7 @@ int main(void)
         TT_TEST(the_fresh_store_is_told_of, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0,
                 .limit_ms = 60000),
         TT_TEST(nobody_comes, .ranks = MEMBERS, .init = TT_INIT_NONE),
-        TT_TEST(members_come_at_different_times, .ranks = MEMBERS, .transports = "shm", .init = TT_INIT_NONE),
+        TT_TEST(members_come_at_different_times, .ranks = MEMBERS, .transports = "shm", .init = TT_INIT_NONE, .limit_ms = 40000),
         TT_TEST(rank_0_does_not_come, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(members_were_given_different_things, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(another_call, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
