@@ -13,7 +13,7 @@
 #include <tutti/recorder.h>
 #include <tutti/tutti.h>
 
-enum { PATH_BYTES = 4352, RANKS_MAX = 4, TIMEOUT_MS = 8000, SHORT_MS = 700, BEGUN = 0, GONE = 1 };
+enum { PATH_BYTES = 4352, RANKS_MAX = 4, TIMEOUT_MS = 15000, SHORT_MS = 1500, BEGUN = 0, GONE = 1 };
 
 typedef struct handles {
     const char *of[RANKS_MAX];
