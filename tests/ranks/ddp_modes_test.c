@@ -222,6 +222,8 @@ static void a_rank_fails_that_does_not_know(tt_ctx *t)
     opts.bucket_cap_bytes = 8;
     numbers_wrap(&n, t, &opts);
     OK(numbers_step(&n, (double[]){ 1, 2, 3, 4 }));
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size); /* two that differ end the group, also for a third one that is still in the step before */
     st = t->rank == 0 ? tutti_ddp_fail(n.ddp, TUTTI_E_IO, "cannot open 'data.bin'")
                       : numbers_step(&n, (double[]){ 0, 0, 3, 4 });
     assert_int_not_equal(st, TUTTI_OK);
