@@ -6,13 +6,16 @@
  *         nobody comes, the others go on, too.
  * Method  the debugger is a script that waits for the word of all others that they pause, a line of their
  *         logs, and then writes down how it was called. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
@@ -28,6 +31,19 @@ enum { LOOKED_AT = 1, WRITTEN = 0 };
 static void pause_path(const tt_ctx *t, int rank, char out[512])
 {
     snprintf(out, 512, "%s/pauses.%d", t->dir, rank);
+}
+
+/* Nothing is left behind: the shell that starts the debugger is nobody's child, and may end later than the call that it was for. From here
+ * on it is this process's, which waits for it in the end. */
+static void adopt_shells(void)
+{
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+}
+
+static void await_shells(void)
+{
+    while (wait(NULL) > 0 || errno == EINTR)
+        continue;
 }
 
 /* A pipe for each of the others, made by the one that is looked at before anybody pauses. */
@@ -98,6 +114,7 @@ static void others_wait_for_the_debugger(tt_ctx *t)
     uint32_t pid = 0;
 
     write_debugger(t);
+    adopt_shells();
     if (t->rank == LOOKED_AT)
         make_pipes(t);
     else
@@ -114,6 +131,7 @@ static void others_wait_for_the_debugger(tt_ctx *t)
     assert_string_equal(called, expected);
     assert_int_equal(tutti_breakpoint(t->size, 0, 0), TUTTI_E_ARG);
     assert_int_equal(tutti_breakpoint(0, -1, 0), TUTTI_E_ARG);
+    await_shells();
 }
 
 static void *let_go_on(void *arg)
@@ -131,23 +149,27 @@ static void without_a_debugger_a_signal_will_do(tt_ctx *t)
     pthread_t          helper;
 
     setenv("TUTTI_DEBUGGER", "/nowhere/debugger", 1);
+    adopt_shells();
     if (t->rank == LOOKED_AT)
         assert_int_equal(pthread_create(&helper, NULL, let_go_on, &over), 0);
     OK(tutti_breakpoint(LOOKED_AT, 0, 0));
     atomic_store(&over, 1);
     if (t->rank == LOOKED_AT)
         pthread_join(helper, NULL);
+    await_shells();
 }
 
 static void nobody_comes_in_time(tt_ctx *t)
 {
     setenv("TUTTI_DEBUGGER", "/nowhere/debugger", 1);
+    adopt_shells();
     if (t->rank != LOOKED_AT) { /* an hour, but for the one that is looked at, who comes without a debugger */
         OK(tutti_breakpoint(LOOKED_AT, 0, 0));
         return;
     }
     assert_int_equal(tutti_breakpoint(LOOKED_AT, 0, 500), TUTTI_E_TIMEOUT);
     assert_non_null(strstr(tutti_last_error(), "no debugger came"));
+    await_shells();
 }
 
 int main(void)
