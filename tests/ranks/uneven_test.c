@@ -258,6 +258,15 @@ static void every_form(tt_ctx *t)
         }
 }
 
+enum { SAID, ENDED, THERE }; /* marks */
+
+/* Two that differ end their world also for a third one, which may still be making it. */
+static void all_are_there(tt_ctx *t)
+{
+    tt_post(t, THERE);
+    tt_await(t, THERE, (uint32_t)t->size);
+}
+
 /* Only rank 0's list has other counts. */
 static void lists_that_differ_are_a_mismatch(tt_ctx *t)
 {
@@ -268,6 +277,7 @@ static void lists_that_differ_are_a_mismatch(tt_ctx *t)
     tutti_status st;
     int          r;
 
+    all_are_there(t);
     for (r = 0; r < t->size; r++)
         total += counts[r] = r == 2 && t->rank == 0 ? 5 : r + 1;
     st = tutti_all_gather_into_tensor_v(TUTTI_SPAN(all, total), TUTTI_SPAN(own, counts[t->rank]), counts, t->group);
@@ -286,6 +296,7 @@ static void who_expects_nothing_hears_of_it_in_the_same_call(tt_ctx *t)
     int64_t      counts[TT_RANKS_MAX], total = 0;
     int          r;
 
+    all_are_there(t);
     for (r = 0; r < t->size; r++)
         total += counts[r] = r == t->rank || t->rank != 1 ? 2 : 0;
     assert_int_equal(tutti_all_gather_into_tensor_v(TUTTI_SPAN(all, total), TUTTI_SPAN(own, 2), counts, t->group),
@@ -293,8 +304,6 @@ static void who_expects_nothing_hears_of_it_in_the_same_call(tt_ctx *t)
     assert_non_null(strstr(tutti_last_error(), "called different things"));
     assert_non_null(strstr(tutti_last_error(), "in parts that differ from rank to rank, list of counts "));
 }
-
-enum { SAID, ENDED }; /* marks */
 
 /* Rank 2 has five elements, the root expects three. Who of the two sees it first says both counts, the other
  * at least of whom it heard; all end. */
@@ -307,6 +316,7 @@ static void a_count_that_the_root_does_not_expect_is_a_mismatch(tt_ctx *t)
     tutti_status st;
     int          r;
 
+    all_are_there(t);
     for (r = 0; r < t->size; r++)
         outs[r] = TUTTI_SPAN(data[r], r + 1);
     st = tutti_gather_v(gets ? outs : NULL, gets ? t->size : 0, TUTTI_SPAN(own, t->rank == 2 ? 5 : t->rank + 1), 1,
