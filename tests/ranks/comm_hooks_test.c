@@ -873,6 +873,8 @@ static void die_at(tt_ctx *t, int index)
     st = tutti_reducer_finish(m.r);
     assert_true(st == TUTTI_E_PEER || st == TUTTI_E_ABORTED);
     assert_non_null(strstr(tutti_last_error(), "rank 1"));
+    tt_post(t, 1);
+    tt_await(t, 1, (uint32_t)t->size - 1); /* who waited for one that has left by now would name that one */
     tutti_reducer_free(m.r);
 }
 
