@@ -282,8 +282,8 @@ static void joinables_of_the_program(tt_ctx *t)
 int main(void)
 {
     static const tt_test tests[] = {
-        TT_TEST(uneven_inputs_in_all_modes, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000),
-        TT_TEST(uneven_inputs_in_all_modes, .ranks = 4, .transports = "shm", .limit_ms = 60000),
+        TT_TEST(uneven_inputs_in_all_modes, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 120000),
+        TT_TEST(uneven_inputs_in_all_modes, .ranks = 4, .transports = "shm", .limit_ms = 120000),
         TT_TEST(uneven_inputs_of_a_static_graph, .ranks = 4, .transports = "shm,tcp"),
         TT_TEST(early_termination_is_an_error_on_all, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(early_termination_is_an_error_on_all, .ranks = 4, .transports = "shm"),

@@ -233,9 +233,9 @@ static void any_order_of_anything(tt_ctx *t)
 int main(void)
 {
     static const tt_test tests[] = {
-        TT_TEST(any_order_of_anything, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000),
-        TT_TEST(any_order_of_anything, .ranks = 4, .transports = "shm", .hosts = 2, .limit_ms = 60000),
-        TT_TEST(any_order_of_anything, .ranks = 4, .transports = "shm,threads-tcp", .limit_ms = 60000),
+        TT_TEST(any_order_of_anything, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 120000),
+        TT_TEST(any_order_of_anything, .ranks = 4, .transports = "shm", .hosts = 2, .limit_ms = 120000),
+        TT_TEST(any_order_of_anything, .ranks = 4, .transports = "shm,threads-tcp", .limit_ms = 120000),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);
