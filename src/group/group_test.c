@@ -18,7 +18,7 @@
 #include <tutti/private.h>
 #include <tutti/plugin/store.h>
 
-enum { LONG_MS = 30000, SHORT_MS = 50 };
+enum { LONG_MS = 30000, SHORT_MS = 300 };
 
 static int setup(void **state)
 {

@@ -172,6 +172,7 @@ static void test_stuck_group_holds_up_nobody(void **state)
     int          i;
 
     (void)state;
+    set_workers(world, 8, LONG_MS * TTI_MS); /* none of them ends meanwhile */
     assert_int_equal(tti_group_create(world, NULL, 0, NULL, &groups[1]), TUTTI_OK);
     assert_int_equal(tti_group_create(world, NULL, 0, NULL, &groups[2]), TUTTI_OK);
     fake_hold(true);
@@ -319,11 +320,12 @@ static void test_wait_outlasts_what_runs_ahead(void **state)
 
 static void test_group_time_out_ends_it(void **state)
 {
-    tutti_group *world = fake_world_of_one(SHORT_MS);
+    tutti_group *world = fake_world_of_one(LONG_MS);
     tutti_work  *work;
     int32_t      x = 5;
 
     (void)state;
+    assert_int_equal(tutti_set_timeout(world, SHORT_MS), TUTTI_OK);
     fake_hold(true);
     work = start(world, &x);
     assert_int_equal(tutti_work_wait_for(work, TUTTI_INFINITE), TUTTI_E_TIMEOUT);
