@@ -3,7 +3,8 @@
  * tcp_options_test.c
  * Goal    the options of a tcp store do what they say: sharing a server, serving on a socket that is
  *         given, waiting for workers, both kinds of addresses.
- * Method  real sockets on loopback; ports are those that the system gave to a server just ended. */
+ * Method  real sockets on loopback; ports are those that the system gave to a server just ended, or, where there is none for a while,
+ *         one that it gives to nobody. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +18,9 @@
 #include <tutti/debug.h>
 #include <tutti/store.h>
 #include "base/thread.h"
+#include "harness/scratch.h"
+
+enum { VAIN_MS = 1000 }; /* for who waits in vain, but has joined */
 
 static char dir[] = "/tmp/tutti-tcpopt-XXXXXX";
 static char key_path[2][64];
@@ -25,17 +29,6 @@ static void says(const char *words)
 {
     if (strstr(tutti_last_error(), words) == NULL)
         fail_msg("'%s' does not say '%s'", tutti_last_error(), words);
-}
-
-static int free_port(void)
-{
-    tutti_store_server *holder = NULL;
-    int                 port;
-
-    assert_int_equal(tutti_store_server_start(NULL, &holder), TUTTI_OK);
-    port = tutti_store_server_port(holder);
-    tutti_store_server_stop(holder);
-    return port;
 }
 
 static tutti_tcp_store_options master_at(int port)
@@ -173,10 +166,11 @@ static void come_and_go(void *arg)
 static void tenants_come_and_go(void **state)
 {
     tenant    tenants[TENANTS];
-    const int port = free_port();
-    int       i;
+    int       lock = -1, i;
+    const int port = tt_port_take(&lock); /* which the system gives to nobody while the server is away */
 
     (void)state;
+    assert_true(port > 0);
     memset(tenants, 0, sizeof tenants);
     for (i = 0; i < TENANTS; i++) {
         tenants[i].port = port;
@@ -188,6 +182,7 @@ static void tenants_come_and_go(void **state)
         if (tenants[i].st != TUTTI_OK)
             fail_msg("tenant %d: %s", i, tenants[i].words);
     }
+    tt_port_give_back(lock);
 }
 
 /* ---- workers ---- */
@@ -270,11 +265,11 @@ static void each_master_waits_for_its_own_workers(void **state)
     port = tutti_tcp_store_port(keeper);
     workers[0] = worker_joins(port);
     assert_int_equal(wait_for_two(port, 20000, &masters[0]), TUTTI_OK);
-    assert_int_equal(wait_for_two(port, 100, &none), TUTTI_E_TIMEOUT);
+    assert_int_equal(wait_for_two(port, VAIN_MS, &none), TUTTI_E_TIMEOUT);
     says("1 of 2 processes joined within");
     assert_null(none);
     /* It has taken itself back: it is not among the two of the next. */
-    assert_int_equal(wait_for_two(port, 100, &none), TUTTI_E_TIMEOUT);
+    assert_int_equal(wait_for_two(port, VAIN_MS, &none), TUTTI_E_TIMEOUT);
     says("1 of 2 processes joined within");
     workers[1] = worker_joins(port);
     assert_int_equal(wait_for_two(port, 20000, &masters[1]), TUTTI_OK);
