@@ -307,7 +307,7 @@ static void rank_0_stays_until_all_are_through(void **state)
     join = join_of(store, 2, 3, LONG_MS);
     join.rank0_serves = true;
     assert_int_equal(tti_generation_arrive(port, &join, 1, NULL), TUTTI_OK);
-    join = join_of(store, 0, 3, SHORT_MS);
+    join = join_of(store, 0, 3, LONG_MS);
     join.rank0_serves = true;
     assert_int_equal(tti_generation_arrive(port, &join, 1, NULL), TUTTI_OK);
     tutti_store_close(store);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "harness/scratch.h"
 #include "harness/torch_server.h"
 #include "store/store.h"
 #include <tutti/private.h>
@@ -53,19 +54,20 @@ static tti_addr loopback(void)
     return at;
 }
 
-/* A port that was free a moment ago, or, with the listener kept, one that is taken. */
+/* A port that nobody else gets until this program ends, or, with the listener kept, one that is taken. */
 static int some_port(tti_handle *keep_out)
 {
     tti_port  *port = tti_port_system();
     tti_addr   at = loopback();
     tti_addr   bound;
-    tti_handle listener;
+    int        tcp_port, lock;
 
-    assert_int_equal(port->ops->listen(port, &at, 1, &bound, &listener), 0);
-    if (keep_out != NULL)
-        *keep_out = listener;
-    else
-        port->ops->close(port, listener);
+    if (keep_out == NULL) {
+        tcp_port = tt_port_take(&lock);
+        assert_true(tcp_port > 0);
+        return tcp_port;
+    }
+    assert_int_equal(port->ops->listen(port, &at, 1, &bound, keep_out), 0);
     return bound.port;
 }
 
