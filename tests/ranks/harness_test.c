@@ -386,7 +386,7 @@ static void others_do_not_wait_for_a_failed_rank(void **state)
 
 static void the_limit_ends_a_rank_and_names_it(void **state)
 {
-    const tt_test test = TT_TEST(one_hangs, .ranks = 3, .limit_ms = 500);
+    const tt_test test = TT_TEST(one_hangs, .ranks = 3, .limit_ms = 4000); /* the others need a core until then */
 
     (void)state;
     check(&test, TT_FAILED, SAYS("rank 2 was still running and had to be ended", "rank 0 passed"));
@@ -559,7 +559,7 @@ static int run_on_hosts(const tt_test *test, run *r)
 static void two_hosts_meet_and_vanish(void **state)
 {
     const tt_test meet = TT_TEST(hosts_meet, .ranks = 4, .hosts = 2);
-    const tt_test hang = TT_TEST(second_host_hangs, .ranks = 2, .hosts = 2, .limit_ms = 2000);
+    const tt_test hang = TT_TEST(second_host_hangs, .ranks = 2, .hosts = 2, .limit_ms = 6000);
     run           r;
 
     (void)state;
