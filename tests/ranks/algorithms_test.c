@@ -266,8 +266,8 @@ int main(void)
         TT_TEST(different_promises_are_a_mismatch, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(tables_are_compared_by_their_rows, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(tables_are_compared_by_their_rows, .ranks = 4, .hosts = 2),
-        TT_TEST(algorithms_add_in_their_order, .ranks = 5, .transports = "tcp"),
-        TT_TEST(algorithms_add_in_their_order, .ranks = 6, .transports = "tcp"),
+        TT_TEST(algorithms_add_in_their_order, .ranks = 5, .transports = "tcp", .limit_ms = 90000),
+        TT_TEST(algorithms_add_in_their_order, .ranks = 6, .transports = "tcp", .limit_ms = 90000),
         TT_TEST(who_promises_rank_order_keeps_it, .ranks = 3, .transports = "tcp"),
         TT_TEST(a_broken_table_is_refused, .ranks = 2, .transports = "shm", .init = TT_INIT_NONE),
     };

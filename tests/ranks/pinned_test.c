@@ -10,7 +10,7 @@
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { TIMEOUT_MS = 20000, CALLS = 300, COUNT_MAX = 100000 };
+enum { TIMEOUT_MS = 60000, LIMIT_MS = 120000 /* others may have a part of these cores */, CALLS = 300, COUNT_MAX = 100000 };
 
 #define OK(call)                                                                                       \
     do {                                                                                               \
@@ -115,9 +115,9 @@ static void blocks_of_any_size(tt_ctx *t)
 int main(void)
 {
     static const tt_test tests[] = {
-        TT_TEST(messages, .ranks = 4, .transports = "shm"),
-        TT_TEST(roots_go_round, .ranks = 4, .transports = "shm"),
-        TT_TEST(blocks_of_any_size, .ranks = 4, .transports = "shm"),
+        TT_TEST(messages, .ranks = 4, .transports = "shm", .limit_ms = LIMIT_MS),
+        TT_TEST(roots_go_round, .ranks = 4, .transports = "shm", .limit_ms = LIMIT_MS),
+        TT_TEST(blocks_of_any_size, .ranks = 4, .transports = "shm", .limit_ms = LIMIT_MS),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);
