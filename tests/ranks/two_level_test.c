@@ -373,10 +373,11 @@ static void who_stays_away_is_named(tt_ctx *t)
 
 static void who_calls_something_else_is_told(tt_ctx *t)
 {
-    float        *x = tt_floats(t, MOST, 1.0f);
-    const int64_t begun = now_ms();
+    float  *x = tt_floats(t, MOST, 1.0f);
+    int64_t begun;
 
     all_have_begun(t);
+    begun = now_ms();
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(x, t->rank == VICTIM ? 100 : MOST), TUTTI_SUM, t->group),
                      TUTTI_E_MISMATCH);
     assert_true(now_ms() - begun < SOON_MS);
