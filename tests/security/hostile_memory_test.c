@@ -17,6 +17,7 @@
 #include <tutti/tutti.h>
 
 enum { RANKS = 3, BAD = RANKS - 1, PAGE = 4096, PAGES_MAX = 1 << 14, LARGE = 100000, MOST_CALLS = 400, CALL_MS = 1500, LIMIT_MS = 40000 };
+enum { PREPARED };
 
 typedef struct scribbler {
     uint64_t      state; /* of the random numbers */
@@ -232,6 +233,8 @@ static void ranks_outlive_a_neighbour_who_scribbles(tt_ctx *t)
     part = TUTTI_SPAN((float *)lent, 100);
     assert_int_equal(tutti_window_create(&part, NULL, &b.window), TUTTI_OK);
     assert_int_equal(tutti_set_timeout(NULL, CALL_MS), TUTTI_OK);
+    tt_post(t, PREPARED); /* nobody is inside of what has to go well any more */
+    tt_await(t, PREPARED, RANKS);
     if (t->rank == BAD)
         begin_to_scribble(&s, seed);
     for (n = 0; n < MOST_CALLS && st == TUTTI_OK; n++)
