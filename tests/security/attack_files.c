@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <tutti/store.h>
 
-enum { SOMEBODY = 12345, SOON_MS = 3000 };
+enum { SOMEBODY = 12345, REFUSED_MS = 1500, TAKEN_MS = 20000 };
 
 static const char victim_text[] = "not a store\n";
 
@@ -114,7 +114,7 @@ static outcome owners(const job *j, bool at_length)
 
 /* ---- loopback --------------------------------------------------------------------------------------------- */
 
-static bool open_plain(int tcp_port)
+static bool open_plain(int tcp_port, int64_t patience_ms)
 {
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
     tutti_store            *store = NULL;
@@ -122,7 +122,7 @@ static bool open_plain(int tcp_port)
 
     options.host = "127.0.0.1";
     options.port = tcp_port;
-    options.timeout_ms = SOON_MS / 2;
+    options.timeout_ms = patience_ms;
     in = tutti_tcp_store_open(&options, &store) == TUTTI_OK;
     tutti_store_close(store);
     return in;
@@ -152,13 +152,13 @@ static int serve_as(uid_t user, pid_t *child_out)
 }
 
 /* Whether a process of user gets into what is served at a port. */
-static bool gets_in_as(uid_t user, int tcp_port)
+static bool gets_in_as(uid_t user, int tcp_port, int64_t patience_ms)
 {
     int   status = -1;
     pid_t child = fork();
 
     if (child == 0)
-        _exit(setuid(user) == 0 && open_plain(tcp_port) ? 1 : 0);
+        _exit(setuid(user) == 0 && open_plain(tcp_port, patience_ms) ? 1 : 0);
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
@@ -173,9 +173,9 @@ static outcome other_users(const job *j, bool at_length)
         return skipped("needs root, to be two users");
     ours = serve_as(SOMEBODY, &servers[0]);
     theirs = serve_as(SOMEBODY + 1, &servers[1]);
-    own = ours != 0 && gets_in_as(SOMEBODY, ours);
-    other = ours != 0 && gets_in_as(SOMEBODY + 1, ours);
-    trap = theirs != 0 && gets_in_as(SOMEBODY, theirs);
+    own = ours != 0 && gets_in_as(SOMEBODY, ours, TAKEN_MS);
+    other = ours != 0 && gets_in_as(SOMEBODY + 1, ours, REFUSED_MS);
+    trap = theirs != 0 && gets_in_as(SOMEBODY, theirs, REFUSED_MS);
     for (i = 0; i < 2; i++)
         if (servers[i] > 0) {
             kill(servers[i], SIGKILL);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { SOURCES = 8, EACH = 1250, PATIENCE_MS = 20000, BEGIN_MS = 10000, FEW_FILES = 512 };
-enum { LEAST = 300 /* of a flood: a rank has room for 64 */, TRIES = 10 };
+enum { LEAST = 300 /* of a flood: a rank has room for 64 */ };
 
 /* A process of the flood: it opens all it can, says nothing, and stays. Where one is closed it opens another. It takes no
  * core from the job, as one on another host would not. */
@@ -68,15 +68,16 @@ static bool member_gets_in(const job *j)
     const struct timespec pause = { .tv_nsec = 60000000 };
     tti_secret       secret = { .present = false };
     tti_hello_config config;
-    bool             in = false;
-    int              tries, fd;
+    const int64_t    until = now_ms() + PATIENCE_MS;
+    bool             in = false, again = false;
+    int              fd;
 
     if (tti_secret_make(j->key, &secret) != TUTTI_OK)
         return false;
     config = genuine(j, 0, &secret);
     config.rank |= (uint32_t)WATCH_STRIPE << STRIPE_SHIFT; /* the ways of the world are open already */
-    for (tries = 0; tries < TRIES && !in; tries++) { /* as a member does */
-        if (tries > 0)
+    for (; !in && now_ms() < until; again = true) { /* as a member does, for as long as it has time */
+        if (again)
             nanosleep(&pause, NULL);
         fd = dial(j, 0);
         in = fd >= 0 && shake_hands(fd, &config) && is_welcome(fd);

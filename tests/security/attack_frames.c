@@ -12,7 +12,7 @@
 #include "store/store_proto.h"
 #include "wire/bytes.h"
 
-enum { SOON_MS = 5000, GARBAGE = 4096, OP_AT = 5 };
+enum { SOON_MS = 5000, GARBAGE = 4096, OP_AT = 5, TRIES = 4 };
 
 static tti_secret secret_of(const job *j)
 {
@@ -182,23 +182,33 @@ static tutti_store *open_store(const job *j)
     return store;
 }
 
-static outcome colliding_keys(const job *j, bool at_length)
+static void delete_all(tutti_store *store, unsigned n)
 {
-    const unsigned n = at_length ? 60000 : 4000;
-    tutti_store   *store = open_store(j);
-    double         plain, colliding;
-    unsigned       i;
-    char           name[40];
+    char     name[40];
+    unsigned i;
 
-    if (store == NULL)
-        return failed("the store cannot be reached");
-    plain = sets_a_second(store, n, false);
-    colliding = sets_a_second(store, n, true);
     for (i = 0; i < n; i++) {
         name_colliding(i, name);
         (void)tutti_store_delete_key(store, name, NULL);
         snprintf(name, sizeof name, "plain-%024u", i * 2654435761U);
         (void)tutti_store_delete_key(store, name, NULL);
+    }
+}
+
+/* Somebody may have had the cores just when it was the turn of one of them: a table that collides is slow each time. */
+static outcome colliding_keys(const job *j, bool at_length)
+{
+    const unsigned n = at_length ? 60000 : 4000;
+    tutti_store   *store = open_store(j);
+    double         plain = 1, colliding = 0;
+    int            tries;
+
+    if (store == NULL)
+        return failed("the store cannot be reached");
+    for (tries = 0; tries < TRIES && colliding * 4 <= plain; tries++) {
+        plain = sets_a_second(store, n, false);
+        colliding = sets_a_second(store, n, true);
+        delete_all(store, n);
     }
     tutti_store_close(store);
     return colliding * 4 > plain ? held("%.0f sets a second; of other keys %.0f", colliding, plain)

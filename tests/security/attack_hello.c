@@ -9,7 +9,8 @@
 #include <unistd.h>
 #include "wire/mac.h"
 
-enum { SOON_MS = 3000, PEER = 0, STORE = -1, AT_FIELD_SIZE = 6, AT_PURPOSE = 8, AT_RANK = 12, AT_GENERATION = 16, AT_SCOPE = 24, AT_NONCE = 40 };
+enum { SOON_MS = 6000 /* the store ends what says nothing after 10 s */, PEER = 0, STORE = -1 };
+enum { AT_FIELD_SIZE = 6, AT_PURPOSE = 8, AT_RANK = 12, AT_GENERATION = 16, AT_SCOPE = 24, AT_NONCE = 40 };
 
 static const char *name_of(int rank)
 {
