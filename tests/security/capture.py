@@ -8,6 +8,7 @@ Method  a job of three ranks over TCP under `tutti run`, with a key, a value and
         when it has a packet of our own, and has everything when it has another one that was sent behind the job. Searched
         are the packets as they lie in the file, and the streams put together of them, where nothing is cut by the end of a packet.
         It must not have lost any packet: one that has, as others send on loopback, too, says nothing, and is taken again.
+        Where there may be a network namespace, it is done in one, whose loopback is nobody else's.
 Skips   (77) where there is no tshark, or it may not read packets.
 
 usage: capture.py --tutti build/dev/bin/tutti --job build/dev/bin/capture_job [--keep FOLDER]
@@ -30,10 +31,20 @@ import time
 
 SKIPPED = 77
 LIMIT_S, TRIES = 60, 5
+ALONE = "CAPTURE_IS_ALONE"  # in the environment of the one that has begun again
 RUNS = [("plain", {}), ("TLS", {"TUTTI_TLS": "1"}), ("TLS, 4 connections per pair", {"TUTTI_TLS": "1", "TUTTI_TCP_STRIPES": "4"})]
 RANKS, TENSOR_BYTES = 3, 256 << 10
 WANTED = ("key", "value", "tensor")
 OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "SLURM_", "OMPI_", "PMI", "MPI_")
+
+
+def go_where_nobody_sends():
+    """Begin again in a network of our own, if there may be one."""
+    own = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if ALONE in os.environ or shutil.which("unshare") is None or subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
+        return
+    sys.stdout.flush()
+    os.execvpe(own[0], [*own, sys.executable, "-B", *sys.argv], {**os.environ, ALONE: "1"})
 
 
 class Refused(Exception):
@@ -169,6 +180,7 @@ def main():
     if shutil.which("tshark") is None:
         print("skipped: there is no tshark (Debian: apt-get install tshark)")
         return SKIPPED
+    go_where_nobody_sends()
     if not search_finds():
         sys.exit("the search does not find what is there")
     wanted = {"key": f"key-{secrets.token_hex(12)}", "value": f"value-{secrets.token_hex(12)}", "tensor": secrets.token_hex(16)}
