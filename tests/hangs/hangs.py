@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -69,10 +70,17 @@ REGROUPED = [r"world 2: 3 ranks, 3 read", r"rank 2 \(pid \d+, [^ ]+, rank 3 at f
              r"it sleeps in \S*nanosleep", r"not in it:\n  rank 1 of world 1 \(pid \d+, \S+\) is dead"]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def take_port():
+    """A port that the kernel hands out to nobody, and what keeps other tests from it while it is open (tests/harness/scratch.c)."""
+    while True:
+        port, lock = random.randrange(20000, 29500), socket.socket(socket.AF_UNIX)
+        try:
+            lock.bind(f"\0tutti-test-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("", port))
+            return port, lock
+        except OSError:
+            lock.close()
 
 
 class Job:
@@ -82,8 +90,9 @@ class Job:
         self.name = f"hang-{way}-{os.getpid()}"
         self.out = tempfile.TemporaryFile("w+")
         self.ranks = []
+        port, self.port_lock = take_port()
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("TUTTI_", "TORCH", "PET_", "SLURM", "OMPI", "PMI"))}
-        common = {**keep, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(RANKS),
+        common = {**keep, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(RANKS),
                   "LOCAL_WORLD_SIZE": str(RANKS), "TORCHELASTIC_RUN_ID": self.name, "TUTTI_TIMEOUT_MS": "600000",
                   "TUTTI_TEST_SIGN": f"/nowhere/{self.name}", **more}
         for rank in range(RANKS):
@@ -98,6 +107,7 @@ class Job:
             if rank.poll() is None:
                 rank.send_signal(signal.SIGKILL)
             rank.wait()
+        self.port_lock.close()
 
     def words(self):
         self.out.seek(0)
@@ -139,7 +149,7 @@ def look(bin_dir, way, rules):
             job.wait_for("has no plan", RANKS - 1)
             job.ranks[2].wait()
         command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name, "--least", "0.2"]
-        run, took, missing = settle(command, rules, time.monotonic() + 15)
+        run, took, missing = settle(command, rules, time.monotonic() + STARTED_S)
         bad = [f"{way}: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
         if run.returncode != 1:
             bad.append(f"{way}: exit code {run.returncode}: {run.stderr}")
@@ -233,7 +243,7 @@ def look_where_nobody_comes(bin_dir):
     with Job(bin_dir, "nobody-comes") as job:
         job.wait_for("is here", RANKS)
         command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name, "--least", "0.2"]
-        run, _, missing = settle(command, NOBODY_COMES, time.monotonic() + 15)
+        run, _, missing = settle(command, NOBODY_COMES, time.monotonic() + STARTED_S)
         bad = [f"nobody comes: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
         run = subprocess.run([str(bin_dir / "tutti"), "trace", "--job", job.name, "--out", "-"], text=True, capture_output=True, timeout=60,
                              check=False)
@@ -242,9 +252,9 @@ def look_where_nobody_comes(bin_dir):
 
 
 def look_at_files_of_the_late(bin_dir):
-    """What ranks write when their time is up, each at its own moment."""
+    """What ranks write when their time is up, each at its own moment. It is long enough to join in."""
     with tempfile.TemporaryDirectory() as folder:
-        more = {"TUTTI_TRACE_FILE": f"{folder}/dump", "TUTTI_TIMEOUT_MS": "3000", "TUTTI_TEST_SIGN": f"{folder}/sign"}
+        more = {"TUTTI_TRACE_FILE": f"{folder}/dump", "TUTTI_TIMEOUT_MS": "8000", "TUTTI_TEST_SIGN": f"{folder}/sign"}
         with Job(bin_dir, "came-late", **more) as job:
             job.wait_for("has given up", RANKS)
         command = [str(bin_dir / "tutti"), "doctor", "hang", "--least", "0.2", "--dumps", *map(str, pathlib.Path(folder).glob("dump*.rec"))]
