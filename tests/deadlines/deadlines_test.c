@@ -7,7 +7,8 @@
  *         its own, made before; the other one is the peer, which sleeps on a futex, or is stopped by SIGSTOP. The time-out
  *         of each is 100 ms from when the peer has stalled.
  * Late    The bound is one of the library, not of a machine that gives its cores to others: a case that misses it is done
- *         again, up to PASSES times, and has failed if it never keeps it. A late function is late each time.
+ *         again, up to PASSES times, and has failed if it never keeps it. A late function is late each time. What a late case
+ *         says is looked at when it is in time: who had no core until its time was up could ask nobody who is missing.
  * Shown   One line for each case that is late or wrong, and with TT_DEADLINES_ALL for all: how late it came, beyond its
  *         deadline, and with what. TT_DEADLINES_ONLY is the function of a single case. */
 #include "deadlines.h"
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PASSES = 3, CASES_MAX = 512, LARGE = 16 << 20, NAME_MAX_BYTES = 32 };
+enum { PASSES = 6, CASES_MAX = 512, LARGE = 16 << 20, NAME_MAX_BYTES = 32 };
 /* Marks: which cases are to be done in a pass, then who is where. */
 enum { WANTED, GO = CASES_MAX / 32, READY, NEXT, PEER_PID, STORE_PORT };
 
@@ -317,7 +318,7 @@ static void run_cell(plan *p, int i)
         p->worst_ms = took_ms - TT_DEADLINE_MS;
     set_wanted(p, i, took_ms > TT_BOUND_MS);
     p->n_late += took_ms > TT_BOUND_MS;
-    p->n_wrong += fault != NULL;
+    p->n_wrong += fault != NULL && took_ms <= TT_BOUND_MS; /* else it is done again, or has failed as late */
     if (fault != NULL)
         printf("  %s: %.600s\n", fault, tutti_last_error());
 }
