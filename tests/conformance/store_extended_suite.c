@@ -79,7 +79,7 @@ static void several_values_come_all_or_none(void **state)
 
     (void)state;
     set_text(current.a, "here", "x");
-    assert_int_equal(tutti_store_multi_get(current.b, keys, 3, 20, got), TUTTI_E_TIMEOUT);
+    assert_int_equal(tutti_store_multi_get(current.b, keys, 3, SHORT_MS, got), TUTTI_E_TIMEOUT);
     assert_non_null(strstr(tutti_last_error(), "never'"));
     assert_null(got[0].data);
 }
@@ -153,7 +153,7 @@ static void queues_are_first_in_first_out(void **state)
     assert_int_equal(n, 0);
     assert_int_equal(tutti_store_queue_pop(current.a, "q", false, 0, &value), TUTTI_E_EMPTY);
     assert_non_null(strstr(tutti_last_error(), "q' is empty"));
-    assert_int_equal(tutti_store_queue_pop(current.a, "q", true, 20, &value), TUTTI_E_TIMEOUT);
+    assert_int_equal(tutti_store_queue_pop(current.a, "q", true, SHORT_MS, &value), TUTTI_E_TIMEOUT);
     assert_non_null(strstr(tutti_last_error(), "q' within"));
     assert_null(value.data);
     push_text(current.a, "q", "one");
@@ -313,7 +313,7 @@ static void barriers_hold_until_all_have_come(void **state)
     int     i;
 
     (void)state;
-    assert_int_equal(tutti_store_barrier(current.a, "short", 2, 20), TUTTI_E_TIMEOUT);
+    assert_int_equal(tutti_store_barrier(current.a, "short", 2, SHORT_MS), TUTTI_E_TIMEOUT);
     assert_non_null(strstr(tutti_last_error(), "'short': 1 of 2 came"));
     assert_int_equal(tutti_store_barrier(current.b, "short", 2, 5000),
                      TUTTI_OK); /* it was counted */
@@ -338,15 +338,15 @@ static void clones_share_the_data(void **state)
     tutti_store *twin = NULL;
 
     (void)state;
-    assert_int_equal(tutti_store_set_timeout(current.a, 1234), TUTTI_OK);
+    assert_int_equal(tutti_store_set_timeout(current.a, 21234), TUTTI_OK);
     assert_int_equal(tutti_store_clone(current.a, &twin), TUTTI_OK);
-    assert_int_equal(tutti_store_timeout(twin), 1234);
+    assert_int_equal(tutti_store_timeout(twin), 21234);
     set_text(twin, "from the twin", "x");
     has_text(current.b, "from the twin", "x");
     set_text(current.b, "to the twin", "y");
     has_text(twin, "to the twin", "y");
-    assert_int_equal(tutti_store_set_timeout(twin, 99), TUTTI_OK);
-    assert_int_equal(tutti_store_timeout(current.a), is("hash") || is("bare") ? 99 : 1234);
+    assert_int_equal(tutti_store_set_timeout(twin, 20099), TUTTI_OK);
+    assert_int_equal(tutti_store_timeout(current.a), is("hash") || is("bare") ? 20099 : 21234);
     tutti_store_close(twin);
     set_text(current.a, "afterwards", "z");
     has_text(current.b, "afterwards", "z");

@@ -18,6 +18,9 @@ typedef struct fixture {
     tt_torch_server *torch; /* of torch-tcp; NULL: PyTorch's own */
 } fixture;
 
+/** How long something is waited for that does not come: enough for a store to answer what there is, on a busy machine. */
+enum { SHORT_MS = 300 };
+
 /** Two handles of the store that the present test runs on. */
 extern fixture current;
 
