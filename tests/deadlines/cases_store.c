@@ -4,6 +4,8 @@
  * the store, not a rank. */
 #include "deadlines.h"
 
+#include <stdio.h>
+
 #define STORE(name, ...) TT_CASE(tutti_store_##name, .on = TT_ON_STORE, .names_nobody = true, ##__VA_ARGS__)
 
 static const char *const absent_key = "absent";
@@ -36,9 +38,20 @@ STORE(queue_pop)
     return tutti_store_queue_pop(c->store, absent_key, true, 0, &value);
 }
 
+enum { KEY_MAX_BYTES = 48 };
+
+/* The store stays from pass to pass, and who has come to a barrier of it has been counted: each pass has a key of its own. */
+static const char *key_of(const tt_cell *c, const char *name, char out[KEY_MAX_BYTES])
+{
+    snprintf(out, KEY_MAX_BYTES, "%s %d", name, c->pass);
+    return out;
+}
+
 STORE(barrier)
 {
-    return tutti_store_barrier(c->store, c->pass % 2 == 0 ? "barrier" : "barrier again", 2, 0);
+    char name[KEY_MAX_BYTES];
+
+    return tutti_store_barrier(c->store, key_of(c, "barrier", name), 2, 0);
 }
 
 /* ---- what waits for the server alone ---- */
@@ -151,7 +164,8 @@ static tutti_status over_store(tt_cell *c, int rank, tutti_store_collectives **o
     TT_CASE(tutti_store_collectives_##name, .on = TT_ON_STORE, .names_nobody = true, ##__VA_ARGS__)    \
     {                                                                                                  \
         tutti_store_collectives *sc = NULL;                                                            \
-        const char              *key = #name;                                                          \
+        char                     room[KEY_MAX_BYTES];                                                  \
+        const char              *key = key_of(c, #name, room);                                         \
         tutti_status             st = over_store(c, my_rank, &sc);                                     \
                                                                                                        \
         if (st == TUTTI_OK)                                                                            \
