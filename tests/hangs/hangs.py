@@ -12,15 +12,16 @@ import argparse
 import json
 import os
 import pathlib
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from own_net import take_port  # noqa: E402
 
 LIMIT_S = 5.0
 STARTED_S = 60
@@ -68,19 +69,6 @@ CULPRITS = {"dead": "rank 2 ", "stopped": "rank 1 ", "late": "rank 3 ", "differe
 # After a death, in the world of those that are left.
 REGROUPED = [r"world 2: 3 ranks, 3 read", r"rank 2 \(pid \d+, [^ ]+, rank 3 at first\) has not come\n  ranks 0, 1 wait for it",
              r"it sleeps in \S*nanosleep", r"not in it:\n  rank 1 of world 1 \(pid \d+, \S+\) is dead"]
-
-
-def take_port():
-    """A port that the kernel hands out to nobody, and what keeps other tests from it while it is open (tests/harness/scratch.c)."""
-    while True:
-        port, lock = random.randrange(20000, 29500), socket.socket(socket.AF_UNIX)
-        try:
-            lock.bind(f"\0tutti-test-port-{port}")
-            with socket.socket() as probe:
-                probe.bind(("", port))
-            return port, lock
-        except OSError:
-            lock.close()
 
 
 class Job:

@@ -9,9 +9,13 @@ Method  real launchers start examples/01_init, which prints "rank R of W is here
     launchers.py mpirun.openmpi|mpirun.mpich|slurm PROGRAM
 """
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from own_net import go_alone  # noqa: E402
 
 RANKS, JOBS, LIMIT_S, SKIPPED = 3, 3, 60, 77
 OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "SLURM_", "OMPI_", "PMI", "MPI_")
@@ -81,6 +85,7 @@ def slurm(program):
 
 if __name__ == "__main__":
     if sys.argv[1] == "slurm":
+        go_alone()  # a port made of the job's name may be another test's
         slurm(sys.argv[2])
     else:
         mpirun(sys.argv[1], sys.argv[2])

@@ -29,22 +29,15 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from own_net import go_alone  # noqa: E402
+
 SKIPPED = 77
 LIMIT_S, TRIES = 60, 5
-ALONE = "CAPTURE_IS_ALONE"  # in the environment of the one that has begun again
 RUNS = [("plain", {}), ("TLS", {"TUTTI_TLS": "1"}), ("TLS, 4 connections per pair", {"TUTTI_TLS": "1", "TUTTI_TCP_STRIPES": "4"})]
 RANKS, TENSOR_BYTES = 3, 256 << 10
 WANTED = ("key", "value", "tensor")
 OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "SLURM_", "OMPI_", "PMI", "MPI_")
-
-
-def go_where_nobody_sends():
-    """Begin again in a network of our own, if there may be one."""
-    own = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    if ALONE in os.environ or shutil.which("unshare") is None or subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
-        return
-    sys.stdout.flush()
-    os.execvpe(own[0], [*own, sys.executable, "-B", *sys.argv], {**os.environ, ALONE: "1"})
 
 
 class Refused(Exception):
@@ -180,7 +173,7 @@ def main():
     if shutil.which("tshark") is None:
         print("skipped: there is no tshark (Debian: apt-get install tshark)")
         return SKIPPED
-    go_where_nobody_sends()
+    go_alone()
     if not search_finds():
         sys.exit("the search does not find what is there")
     wanted = {"key": f"key-{secrets.token_hex(12)}", "value": f"value-{secrets.token_hex(12)}", "tensor": secrets.token_hex(16)}
