@@ -28,8 +28,9 @@
     } while (0)
 
 /* Counters of the harness that ranks share. */
-enum { BEGUN, ENDED, COUNTED, TOTAL, LATE, WAITED };
+enum { BEGUN, ENDED, COUNTED, TOTAL, LATE, WAITED, DIED_AT };
 enum { RANKS_MAX = 8, VICTIM = 2, LONG_MS = 100, SEEN_TO_LEAVE_MS = 3000 };
+enum { ALONE_MS = 150 }; /* nobody who waits for somebody else ends his group for a death of which nobody has told him before */
 
 static int64_t now_ms(void)
 {
@@ -37,6 +38,20 @@ static int64_t now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+_Noreturn static void die(tt_ctx *t)
+{
+    atomic_store(&t->marks[DIED_AT], (uint32_t)now_ms());
+    tt_die();
+}
+
+/* How long this rank, which has waited since start_ms, has done so since the death: who is to die may get no core before. */
+static int64_t ms_behind_death(const tt_ctx *t, int64_t start_ms)
+{
+    const int64_t now = now_ms(), since = (int64_t)((uint32_t)now - atomic_load(&t->marks[DIED_AT]));
+
+    return since < now - start_ms ? since : now - start_ms;
 }
 
 static int connections(tt_ctx *t)
@@ -189,7 +204,8 @@ static void both_sides_begin_at_once(tt_ctx *t)
 /* The last rank is in no call of the library, and takes the connection and the message all the same. */
 static void who_computes_is_reached(tt_ctx *t)
 {
-    float x = 3.0f;
+    float   x = 3.0f;
+    int64_t began_ms;
 
     if (t->rank == 0) {
         OK(tutti_send(TUTTI_SPAN(&x, 1), t->size - 1, 0, t->group));
@@ -197,8 +213,9 @@ static void who_computes_is_reached(tt_ctx *t)
     }
     tt_await(t, ENDED, 1);
     if (t->rank == t->size - 1) {
+        began_ms = now_ms();
         OK(tutti_recv(TUTTI_SPAN(&x, 1), 0, 0, t->group, NULL));
-        assert_int_equal(connections(t), 1);
+        assert_in_range(connections(t), 1, now_ms() - began_ms < LONG_MS ? 1 : n_elsewhere(t)); /* as in expect_connections() */
     }
     all_here(t, COUNTED);
 }
@@ -279,10 +296,10 @@ static void anybody_is_nobody(tt_ctx *t)
 
     all_here(t, BEGUN);
     if (t->rank == 1)
-        tt_die();
+        die(t);
     start = now_ms();
     assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, t->group, NULL), TUTTI_E_PEER);
-    assert_true(now_ms() - start < 1000);
+    assert_true(ms_behind_death(t, start) < 1000);
     expect_words("rank 1");
 }
 
@@ -357,7 +374,7 @@ static void who_has_left_ends_no_wait_for_anybody(tt_ctx *t)
 }
 
 /* Rank 0 waits for rank 1, which lives and does not listen; rank 3 finds that the victim is dead, and leaves.
- * Ranks 0 and 3 have never met. */
+ * Ranks 0 and 3 have never met. Where rank 3 gets no core for long rank 0 finds it by itself. */
 static void who_waits_for_another_is_told(tt_ctx *t)
 {
     float   x = 0.0f;
@@ -365,15 +382,15 @@ static void who_waits_for_another_is_told(tt_ctx *t)
 
     all_here(t, BEGUN);
     if (t->rank == VICTIM)
-        tt_die();
+        die(t);
     start = now_ms();
     if (t->rank == 0 || t->rank == 3) {
         assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), t->rank == 0 ? 1 : VICTIM, 0, t->group, NULL),
                          TUTTI_E_PEER);
-        assert_true(now_ms() - start < 2000);
+        assert_true(ms_behind_death(t, start) < 2000);
         expect_words("rank 2");
-        if (t->rank == 0)
-            expect_words("rank 3 reported");
+        if (t->rank == 0 && strstr(tutti_last_error(), "rank 3 reported") == NULL)
+            assert_true(ms_behind_death(t, 0) >= ALONE_MS);
     }
     if (t->rank == 0)
         tt_post(t, ENDED);
