@@ -60,10 +60,10 @@ static int root_of(const tt_rank *t)
 static void roots_differ(tt_rank *t)
 {
     tutti_status st = rooted_call(t, 0);
-
     int          n;
 
     TT_CHECK(t, st == TUTTI_OK);
+    tt_all_here(t); /* whoever were still in it would hear of the next one's end there */
     for (n = 0; n <= TTI_HOST_AHEAD && st == TUTTI_OK; n++)
         st = rooted_call(t, root_of(t));
     check_mismatch(t, st);

@@ -13,7 +13,8 @@
 #include <cmocka.h>
 #include "coll/coll_ranks.h"
 
-enum { COUNT = 1000, SOON_MS = 10000 };
+/* IN_VAIN_MS: what those have who wait for one that does not come. Every other one has to be in the call by then, or is named, too. */
+enum { COUNT = 1000, SOON_MS = 10000, IN_VAIN_MS = 600 };
 
 static tutti_status all_reduce(tt_rank *t, int64_t count, int64_t deadline_ns)
 {
@@ -49,13 +50,20 @@ static bool either_says(const tt_rank *ranks, const char *text)
     return strstr(ranks[0].said, text) != NULL || strstr(ranks[1].said, text) != NULL;
 }
 
+/* Everybody is connected, and nobody is inside the barrier any more that showed it: a failure of the next call would end it. */
+static void all_begin(tt_rank *t)
+{
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    tt_all_here(t);
+}
+
 /* ---- different calls ------------------------------------------------------------------------- */
 
 static void different_counts(tt_rank *t)
 {
     const int64_t begin_ns = tt_in_ms(0);
 
-    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    all_begin(t);
     TT_CHECK(t, all_reduce(t, COUNT + (t->rank == 2), t->deadline_ns) == TUTTI_E_MISMATCH);
     TT_CHECK(t, soon(t, begin_ns));
     check_stays_failed(t, TUTTI_E_MISMATCH);
@@ -71,7 +79,8 @@ static void different_kinds(tt_rank *t)
     tt_all_here(t);
 }
 
-/* Rank 0 gives a broadcast and goes on; rank 1 takes what it believes to be its all_reduce. */
+/* Rank 0 gives a broadcast and goes on; rank 1 takes what it believes to be its all_reduce, when rank 0 is out of the broadcast, which
+ * would end with the group. */
 static void an_eager_root(tt_rank *t)
 {
     float      data[COUNT] = { 0 };
@@ -81,8 +90,10 @@ static void an_eager_root(tt_rank *t)
     call.in = data;
     if (t->rank == 0) {
         TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+        tt_all_here(t);
         TT_CHECK(t, tt_barrier(t) == TUTTI_E_MISMATCH);
     } else {
+        tt_all_here(t);
         t->seq = 0;
         TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_MISMATCH);
     }
@@ -133,6 +144,7 @@ static void two_roots_meet_later(tt_rank *t)
     call.root = t->rank;
     call.in = data;
     TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    tt_all_here(t); /* the barrier of the first would end the broadcast of the last */
     TT_CHECK(t, tt_barrier(t) == TUTTI_E_MISMATCH);
     snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
     tt_all_here(t);
@@ -145,7 +157,7 @@ static void wait_as_root(tt_rank *t, int64_t in_ms, tutti_status expected)
     void      *list[] = { data[0], data[1] };
     tutti_call call;
 
-    TT_CHECK(t, tt_barrier(t) == TUTTI_OK); /* they are connected */
+    all_begin(t);
     call = tt_call(t, TUTTI_CALL_GATHER, TUTTI_F32, COUNT);
     call.root = t->rank;
     call.in = data[t->rank];
@@ -227,6 +239,7 @@ static void blocks_do_not_fit(tt_rank *t)
     tutti_status  st = all_to_all(t, 8, 8, t->deadline_ns);
 
     TT_CHECK(t, st == TUTTI_OK);
+    tt_all_here(t); /* rank 2 is out of that one, too */
     st = all_to_all(t, unfit_gives, unfit_wants, t->deadline_ns);
     if (t->rank == 2 && st == TUTTI_OK)
         st = tt_barrier(t);
@@ -291,9 +304,9 @@ static void parts_that_differ_are_an_error(void **state)
 
 static void rank_2_does_not_exchange(tt_rank *t)
 {
-    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    all_begin(t);
     if (t->rank != 2)
-        TT_CHECK(t, all_to_all(t, 8, 8, tt_in_ms(200)) == TUTTI_E_TIMEOUT);
+        TT_CHECK(t, all_to_all(t, 8, 8, tt_in_ms(IN_VAIN_MS)) == TUTTI_E_TIMEOUT);
     tt_all_here(t);
 }
 
@@ -359,9 +372,9 @@ static void a_rank_without_memory_tells_the_others(void **state)
 
 static void rank_2_stays_away(tt_rank *t)
 {
-    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    all_begin(t);
     if (t->rank != 2) {
-        TT_CHECK(t, all_reduce(t, COUNT, tt_in_ms(200)) == TUTTI_E_TIMEOUT);
+        TT_CHECK(t, all_reduce(t, COUNT, tt_in_ms(IN_VAIN_MS)) == TUTTI_E_TIMEOUT);
         check_stays_failed(t, TUTTI_E_TIMEOUT);
     }
     tt_all_here(t); /* rank 2 is alive all the time */
@@ -399,7 +412,7 @@ static void rank_2_comes_late(tt_rank *t)
 {
     if (t->rank == 2)
         tt_all_here(t);
-    TT_CHECK(t, all_reduce(t, COUNT, t->rank == 2 ? t->deadline_ns : tt_in_ms(200)) == TUTTI_E_TIMEOUT);
+    TT_CHECK(t, all_reduce(t, COUNT, t->rank == 2 ? t->deadline_ns : tt_in_ms(IN_VAIN_MS)) == TUTTI_E_TIMEOUT);
     check_stays_failed(t, TUTTI_E_TIMEOUT);
     if (t->rank != 2)
         tt_all_here(t);
@@ -414,7 +427,7 @@ static void rank_2_comes_to_nobody(tt_rank *t)
     if (t->rank != 2) {
         tutti_call call = tt_call(t, TUTTI_CALL_BARRIER, TUTTI_U8, 0);
 
-        call.deadline_ns = tt_in_ms(200);
+        call.deadline_ns = tt_in_ms(IN_VAIN_MS);
         TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_E_TIMEOUT);
         tti_coll_close(t->coll);
         t->coll = NULL;
@@ -462,7 +475,7 @@ static void group_without_rank_1(tt_rank *t)
     tti_coll *group = NULL;
 
     if (t->rank != 1) {
-        TT_CHECK(t, tt_open(t, 7, tt_in_ms(200), &group) == TUTTI_E_TIMEOUT);
+        TT_CHECK(t, tt_open(t, 7, tt_in_ms(IN_VAIN_MS), &group) == TUTTI_E_TIMEOUT);
         TT_CHECK(t, group == NULL);
         TT_CHECK(t, strstr(tutti_last_error(), "not joined: rank 1\n") != NULL);
     }
@@ -580,7 +593,7 @@ static void rank_1_leaves(tt_rank *t)
 {
     const int64_t begin_ns = tt_in_ms(0);
 
-    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    all_begin(t);
     if (t->rank == 1) {
         tt_leave(t);
     } else {
