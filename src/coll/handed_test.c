@@ -71,8 +71,8 @@ static void body_alone(tt_rank *t)
 /* Of fewer ranks than that everybody reads, and so does who shares no memory. */
 static void small_groups_read_by_themselves(void **state)
 {
-    const tt_setting fewer = { .machine = &tti_machine_default, .hosts = hosts, .together_from = RANKS + 1 };
-    const tt_setting apart = { .machine = &tti_machine_default, .together_from = 2 };
+    const tt_setting fewer = { .machine = &tti_machine_default, .hosts = hosts, .together_from = RANKS + 1, .patient_readers = true };
+    const tt_setting apart = { .machine = &tti_machine_default, .together_from = 2, .patient_readers = true };
     tt_rank          ranks[RANKS];
 
     (void)state;

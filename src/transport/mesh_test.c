@@ -409,7 +409,8 @@ static void body_connected_time_out(rank_ctx *ctx)
     CHECK(ctx, do_recv(ctx, 0, 1, &value, sizeof value) == TUTTI_OK);
     request = begin(ctx, false, p2p, 0, 3, &value, sizeof value);
     CHECK(ctx, tti_request_wait(request, tti_deadline(tti_port_system(), 20, 0)) == TUTTI_E_TIMEOUT);
-    CHECK(ctx, (strstr(tutti_last_error(), "\n  connection: 0 retransmissions, ") != NULL) == ctx->tcp);
+    CHECK(ctx, (strstr(tutti_last_error(), "\n  connection: ") != NULL) == ctx->tcp);
+    CHECK(ctx, (strstr(tutti_last_error(), " retransmissions") != NULL) == ctx->tcp); /* none, or as many as the kernel saw fit */
     CHECK(ctx, do_send(ctx, 0, 2, &value, sizeof value) == TUTTI_OK);
     CHECK(ctx, finish(ctx, request) == TUTTI_OK);
 }
@@ -1177,6 +1178,20 @@ static bool sleeps_on_a_socket(tti_messenger *m)
     return sleeps && is_asleep(m);
 }
 
+/* Links that are set aside for who sleeps on them, once that one has had a core to wake up on. */
+static int left_parting(rank_ctx *ctx)
+{
+    int n;
+
+    do {
+        sched_yield();
+        tti_lock(&ctx->messenger->lock);
+        n = ctx->messenger->n_parting;
+        tti_unlock(&ctx->messenger->lock);
+    } while (n > 0 && tti_now_ns() < ctx->deadline_ns);
+    return n;
+}
+
 /* Rank 0 finds the way to rank 1 lost while another thread of it sleeps on the socket. */
 static void body_lost_under_a_sleeper(rank_ctx *ctx)
 {
@@ -1198,10 +1213,10 @@ static void body_lost_under_a_sleeper(rank_ctx *ctx)
     tti_lose_lane(ctx->messenger, &ctx->messenger->lanes[1], &why);
     tti_unlock(&ctx->messenger->lock);
     pthread_join(s.thread, NULL);
+    CHECK(ctx, left_parting(ctx) == 0);
     atomic_store(&slow_bell, TTI_NO_HANDLE);
     CHECK(ctx, atomic_load(&n_unrung) == 0);
     CHECK(ctx, count_closed_under() == 0);
-    CHECK(ctx, ctx->messenger->n_parting == 0);
 }
 
 static void who_sleeps_on_a_link_closes_it(void **state)
