@@ -47,6 +47,22 @@ static tutti_span floats(float *data, int64_t count)
     return cuda_span(data, count, TUTTI_F32);
 }
 
+static void say_aside(const char *key)
+{
+    OK(tutti_store_set(aside, key, "1", 1));
+}
+
+static void hear_aside(const char *key)
+{
+    OK(tutti_store_wait(aside, &key, 1, LONG_MS));
+}
+
+/* Nobody is inside the call any more that was before: what comes next ends the group, and it with that. Once in a program. */
+static void all_are_out(void)
+{
+    OK(tutti_store_barrier(aside, "out", size, LONG_MS));
+}
+
 /* ---- order ---- */
 
 static void take_long(void *ms)
@@ -335,6 +351,7 @@ static void shrink(void)
     tutti_group *rest = NULL;
 
     CHECK(sum_now(NULL, 2.0f) == 2.0f * (float)size);
+    all_are_out();
     if (rank == last)
         return;
     OK(tutti_shrink_group(&last, 1, NULL, TUTTI_SHRINK_DEFAULT, NULL, &rest));
@@ -369,16 +386,6 @@ static void destroyed_at_once(void)
 }
 
 /* ---- failures ---- */
-
-static void say_aside(const char *key)
-{
-    OK(tutti_store_set(aside, key, "1", 1));
-}
-
-static void hear_aside(const char *key)
-{
-    OK(tutti_store_wait(aside, &key, 1, LONG_MS));
-}
 
 static tutti_status sum_of(int64_t count)
 {
@@ -423,6 +430,7 @@ static tutti_status without_rank_1(void)
 static void late(void)
 {
     OK(sum_of(1));
+    all_are_out();
     CHECK(without_rank_1() == TUTTI_E_TIMEOUT);
     has_ended(TUTTI_E_TIMEOUT);
 }
@@ -453,6 +461,7 @@ static void stuck(void)
     int got = 0;
 
     OK(sum_of(1));
+    all_are_out();
     OK(tutti_set_timeout(NULL, rank == 0 ? SHORT_MS : LONG_MS));
     if (rank == 0) {
         CHECK(cuda.cudaLaunchHostFunc(stream, hold_stream, NULL) == cudaSuccess);
@@ -474,6 +483,7 @@ static void stuck(void)
 static void stuck_for_good(void)
 {
     OK(sum_of(1));
+    all_are_out();
     OK(tutti_set_timeout(NULL, rank == 0 ? SHORT_MS : LONG_MS));
     if (rank == 0) {
         CHECK(cuda.cudaLaunchHostFunc(stream, hold_stream, NULL) == cudaSuccess);
@@ -546,6 +556,7 @@ static void unreadable(void)
 static void differ(void)
 {
     OK(sum_of(1));
+    all_are_out();
     CHECK(sum_of(rank == 0 ? 2 << 20 : 3 << 20) == TUTTI_E_MISMATCH);
 }
 
@@ -556,6 +567,7 @@ static void apart(void)
     tutti_status st;
 
     OK(sum_of(1));
+    all_are_out();
     st = rank == 0 ? tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL) : sum_of(1);
     CHECK(st == TUTTI_E_MISMATCH && strstr(tutti_last_error(), "ranks wait for each other") != NULL);
 }
@@ -588,6 +600,7 @@ static void abort_a_call(void)
 static void aborted(void)
 {
     OK(sum_of(1));
+    all_are_out();
     abort_a_call();
 }
 

@@ -238,6 +238,12 @@ static void hear_aside(const char *key)
     OK(tutti_store_wait(aside, &key, 1, LONG_MS));
 }
 
+/* Nobody is inside the call any more that was before: what comes next ends the group, and it with that. Once in a program. */
+static void all_are_out(void)
+{
+    OK(tutti_store_barrier(aside, "out", size, LONG_MS));
+}
+
 /* A receive of no elements ends with its send, not before. */
 static void empty_message(void)
 {
@@ -490,6 +496,7 @@ static void split_error(void)
     int64_t      on_host = 1;
 
     CHECK(sum_now(NULL, 1.0f) == (float)size);
+    all_are_out();
     CHECK(tutti_split_group_by_color(NULL, rank == 1 ? -1 : 0, NULL, &part) == TUTTI_E_BACKEND && part == TUTTI_NO_GROUP);
     CHECK(strstr(tutti_last_error(), "split on group") != NULL && strstr(tutti_last_error(), "NCCL says 'internal error'") != NULL);
     OK(tutti_all_reduce(TUTTI_SPAN(&on_host, 1), TUTTI_SUM, NULL));
@@ -516,6 +523,7 @@ static void shorten(void)
 static void late(void)
 {
     OK(one_more());
+    all_are_out();
     shorten();
     if (rank == 1)
         hear_aside("late");
@@ -535,6 +543,7 @@ static void error(void)
 {
     OK(one_more());
     OK(one_more());
+    all_are_out();
     CHECK(one_more() == TUTTI_E_BACKEND);
     CHECK(strstr(tutti_last_error(), "all_reduce #3") != NULL && strstr(tutti_last_error(), "NCCL says 'internal error'") != NULL);
     CHECK(rank == 0 || strstr(tutti_last_error(), "another rank has ended group") != NULL);
@@ -581,6 +590,7 @@ static void aborted(void)
     pthread_t   thread;
 
     OK(one_more());
+    all_are_out();
     if (rank == 0) {
         OK(tutti_all_reduce_async(cuda_span(x, 1, TUTTI_F32), TUTTI_SUM, NULL, &work));
         CHECK(tutti_work_wait_for(work, 50) == TUTTI_E_TIMEOUT); /* the device was told, and is not through */

@@ -129,10 +129,12 @@ def beside(job):
         check_lines(said, 2)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
+def reserved_port():
+    """One that nobody else is given while this is open; it does not listen, so a server, which sets SO_REUSEADDR, can."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))
+    return s
 
 
 def refused(what, command, env, words):
@@ -153,8 +155,9 @@ def worlds(job):
     if "mpirun will end" in said:
         sys.exit("no mpirun: its doings are told:\n" + said)
     swapped = 'own=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; exec env RANK=$((1 - own)) WORLD_SIZE=2 "$0"'
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    refused("other numbers", job.ranks(2, "sh", "-c", swapped, program), job.backend(**meeting), "of MPI's world")
+    with reserved_port() as port:
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port.getsockname()[1])}
+        refused("other numbers", job.ranks(2, "sh", "-c", swapped, program), job.backend(**meeting), "of MPI's world")
     alone = 'exec env RANK=0 WORLD_SIZE=1 MASTER_PORT=0 "$0"'
     said = refused("worlds of one", job.ranks(2, "sh", "-c", alone, program), job.backend(MASTER_ADDR="127.0.0.1"),
             "has 1 ranks, but MPI's world has 2")

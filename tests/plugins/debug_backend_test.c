@@ -11,12 +11,19 @@
 #include <tutti/debug.h>
 #include <tutti/tutti.h>
 
-enum { ODD = 2, RANKS = 3, AWAY = 0 /* mark */, SHORT_MS = 1500 };
+enum { ODD = 2, RANKS = 3, AWAY = 0, BEGUN = 1 /* marks */, SHORT_MS = 1500 };
 
 static void assert_said(const char *word)
 {
     if (strstr(tutti_last_error(), word) == NULL)
         fail_msg("'%s' is not in: %s", word, tutti_last_error());
+}
+
+/* Nobody is inside the call any more that was before: what comes next ends the group, and it with that. */
+static void all_are_out(tt_ctx *t)
+{
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, RANKS);
 }
 
 static void agree(tt_ctx *t)
@@ -65,6 +72,7 @@ static void another_call(tt_ctx *t)
     tutti_status st;
 
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    all_are_out(t);
     if (t->rank == ODD)
         st = tutti_broadcast(TUTTI_SPAN(x, 4), ODD, t->group);
     else
@@ -89,6 +97,7 @@ static void another_amount(tt_ctx *t)
         outs[r] = TUTTI_SPAN(taken[r], 1);
     }
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    all_are_out(t);
     assert_int_equal(tutti_set_timeout(t->group, SHORT_MS), TUTTI_OK); /* making the world may take longer */
     st = tutti_all_to_all(outs, RANKS, ins, RANKS, t->group);
     assert_int_not_equal(st, TUTTI_OK);
@@ -103,6 +112,7 @@ static void somebody_is_away(tt_ctx *t)
     int x = 1;
 
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_MAX, t->group), TUTTI_OK);
+    all_are_out(t);
     assert_int_equal(tutti_set_timeout(t->group, SHORT_MS), TUTTI_OK); /* making the world may take longer */
     if (t->rank == ODD) {
         tt_await(t, AWAY, RANKS - 1);
@@ -121,6 +131,7 @@ static void somebody_has_ended(tt_ctx *t)
     tutti_status st;
 
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    all_are_out(t);
     if (t->rank == ODD)
         tt_die();
     st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, t->group);
@@ -152,6 +163,7 @@ static void late(tt_ctx *t, tutti_store *store)
 
     make_world(t, store);
     assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    all_are_out(t);
     if (t->rank != ODD)
         assert_int_equal(tutti_set_timeout(NULL, SHORT_MS), TUTTI_OK); /* making the world may take longer */
     if (t->rank == ODD)
@@ -198,6 +210,7 @@ static void at_the_level_detail(tt_ctx *t)
     assert_int_equal(tutti_new_group(ranks, RANKS, &opts, &group), TUTTI_OK);
     assert_string_equal(tutti_get_backend(group), "store");
     assert_int_equal(tutti_barrier(group), TUTTI_OK);
+    all_are_out(t);
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), t->rank == ODD ? TUTTI_MIN : TUTTI_MAX, group), TUTTI_E_MISMATCH);
     assert_said("the operations differ");
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);

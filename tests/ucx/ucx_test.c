@@ -184,11 +184,15 @@ static void a_peer_out_of_reach_is_told_of(tt_ctx *t)
     setenv("UCX_TLS", "tcp,self", 1);
     setenv("UCX_NET_DEVICES", "nosuch0", 1);
     join(t, TUTTI_OK, "", "");
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, 2); /* nobody makes the world any more, which ends with the first call */
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_PEER);
     expect_words("UCX has no way to it: ");
     expect_words("'nosuch0' is not available");
     expect_words("\n  next: look at UCX_TLS and UCX_NET_DEVICES");
     assert_null(strstr(tutti_last_error(), "why that rank ended"));
+    tt_post(t, LEFT);
+    tt_await(t, LEFT, 2); /* each has its own words: that the other one has left would be others */
     (void)tutti_destroy_process_group(NULL);
 }
 
