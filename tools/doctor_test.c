@@ -230,22 +230,33 @@ static void addresses_to_listen_at_are_tried(void **state)
     expect(line, 0, "ok    TUTTI_SOCKET_IFNAME = lo");
 }
 
+static int bind_shared(struct sockaddr_in *at)
+{
+    socklen_t len = sizeof *at;
+    const int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)at, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)at, &len), 0);
+    return fd;
+}
+
+/* It is taken while one listens there. The other socket does not, and is in the way of nobody who sets SO_REUSEADDR: it keeps the port
+ * from being given to another process in between. */
 static void a_taken_port_is_found(void **state)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY) };
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int kept = bind_shared(&at), fd = bind_shared(&at);
     char line[256];
 
     (void)state;
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
     assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
     snprintf(line, sizeof line, "RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d $T doctor env", ntohs(at.sin_port));
     expect(line, 1, "is taken now");
     close(fd);
     expect(line, 0, "rank 0 of 1");
     says_not("taken");
+    close(kept);
 }
 
 static void ranks_of_a_launcher_are_fine(void **state)

@@ -236,16 +236,31 @@ static void a_taken_port_is_named(void **state)
     close(fd);
 }
 
+/* A port that nobody else is given while fd_out is open. It does not listen, so who sets SO_REUSEADDR, as servers do, can. */
+static int reserve_port(int *fd_out)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET };
+    socklen_t len = sizeof addr;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int one = 1;
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    *fd_out = fd;
+    return ntohs(addr.sin_port);
+}
+
 static void two_launchers_make_one_job(void **state)
 {
     char command[768];
     char secret[] = "/tmp/tutti-run-test-XXXXXX";
     int secret_fd = mkstemp(secret); /* of mode 0600 */
     int fd;
-    int port = free_port(&fd);
+    int port = reserve_port(&fd);
 
     (void)state;
-    close(fd);
     assert_true(secret_fd >= 0);
     assert_int_equal(dprintf(secret_fd, "%064d\n", 7), 65);
     close(secret_fd);
@@ -257,6 +272,7 @@ static void two_launchers_make_one_job(void **state)
              secret, port);
     check_out(command, "[default0]:0 of 4 at 0 port ");
     assert_non_null(strstr(r.out, "[default1]:3 of 4 at 1 port "));
+    close(fd);
     unlink(secret);
 }
 
@@ -265,10 +281,9 @@ static void two_launchers_may_do_without_a_secret(void **state)
 {
     char command[768];
     int fd;
-    int port = free_port(&fd);
+    int port = reserve_port(&fd);
 
     (void)state;
-    close(fd);
     snprintf(command, sizeof command,
              "unset TUTTI_SECRET_FILE; run() { tutti run --nnodes=2 --node-rank=$1 --master-port=%d sh -c "
              "'echo $RANK of $WORLD_SIZE with ${TUTTI_SECRET_FILE-no secret}'; }; ",
@@ -276,6 +291,7 @@ static void two_launchers_may_do_without_a_secret(void **state)
     snprintf(command + strlen(command), sizeof command - strlen(command), "export TUTTI_AUTH=none; run 1 & run 0 && wait $!");
     check_out(command, "[default0]:0 of 2 with no secret");
     assert_non_null(strstr(r.out, "[default0]:1 of 2 with no secret"));
+    close(fd);
     check_err("unset TUTTI_SECRET_FILE; TUTTI_AUTH=secret tutti run --nnodes=2 --node-rank=0 --master-port=1 true", 1,
               "a job on 2 hosts needs a secret that all of them know");
     check_err("unset TUTTI_SECRET_FILE; TUTTI_AUTH=perhaps tutti run --nnodes=2 --node-rank=0 --master-port=1 true", 2,
