@@ -13,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -102,8 +103,13 @@ def a_contender_that_dies_is_named(real, scratch):
 
 
 def nothing_is_left(scratch):
-    """No process has the folder in its environment, where peers() has put it."""
-    left = [p.parent.name for p in pathlib.Path("/proc").glob("[0-9]*/environ") if f"TMPDIR={scratch}" in read(p)]
+    """No process has the folder in its environment, where peers() has put it; one that was told to end may need a moment for it."""
+    until = time.monotonic() + 20
+    while True:
+        left = [p.parent.name for p in pathlib.Path("/proc").glob("[0-9]*/environ") if f"TMPDIR={scratch}" in read(p)]
+        if not left or time.monotonic() > until:
+            break
+        time.sleep(0.05)
     expect(not left, f"no process is left: {left}")
 
 
