@@ -147,12 +147,20 @@ class Report(unittest.TestCase):
 
 class SocketCrew(Crew):
     """Bare sockets on loopback."""
+    kept = None
+
+    def end(self, by_force=False):
+        super().end(by_force)
+        if self.kept is not None:
+            self.kept.close()
+            self.kept = None
 
     def launch(self, place, log):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        # each rank on an address of its own: then one free port is enough
+        # each rank on an address of its own: then one port is enough, which nobody else is given while a socket that does not listen has it
+        self.kept = socket.socket()
+        self.kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.kept.bind(("", 0))
+        port = self.kept.getsockname()[1]
         addresses = ",".join(f"127.0.0.{r + 1}:{port}" for r in range(self.ranks))
         for rank in range(self.ranks):
             env = self.environment(RANK=str(rank), WORLD_SIZE=str(self.ranks), BENCH_ADDRESSES=addresses)

@@ -201,12 +201,17 @@ static int counting_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_
     return tti_port_system()->ops->poll(tti_port_system(), set, n, deadline_ns);
 }
 
-/* Whose wake-up is lost stays away for long. */
+static _Thread_local bool is_rank; /* and not a thread that the library has started for one */
+
+/* Whose wake-up is lost stays away for long, which is counted. */
 static void long_wait_word(tti_port *port, const _Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns)
 {
-    (void)port;
+    const int64_t until_ns = tt_in_ms(TT_LONG_MS);
+
     (void)deadline_ns;
-    tti_port_system()->ops->wait_word(tti_port_system(), word, seen, tt_in_ms(TT_LONG_MS));
+    tti_port_system()->ops->wait_word(tti_port_system(), word, seen, until_ns);
+    if (is_rank && tt_in_ms(0) >= until_ns)
+        atomic_fetch_add(&((tt_port *)port)->n_unended, 1);
 }
 
 /* Whoever has the core meanwhile computes for his slice of time. */
@@ -304,6 +309,7 @@ static void *rank_main(void *arg)
 {
     tt_rank *t = arg;
 
+    is_rank = true;
     enter(t);
     tt_all_here(t);
     if (t->coll != NULL)

@@ -19,8 +19,9 @@ typedef struct tt_port {
     tti_port     base; /* first: the two pointers convert both ways */
     tti_port_ops ops;
     _Atomic int  n_looks;
-    _Atomic int  n_given; /* times that the core was given away, where setting.kept */
-    _Atomic int  n_idle;  /* and that, or slept on a word, since the test set it to 0 */
+    _Atomic int  n_given;   /* times that the core was given away, where setting.kept */
+    _Atomic int  n_idle;    /* and that, or slept on a word, since the test set it to 0 */
+    _Atomic int  n_unended; /* sleeps of the rank's own thread that nobody ended, where setting.long_sleeps */
 } tt_port;
 
 typedef struct tt_rank tt_rank;
