@@ -8,7 +8,8 @@
  *             rank 0   waits for each "here", in order of rank, until one deadline for all; then "go"
  * Dead    While rank 0 waits for one that is late, another one may die. So it waits in pieces of LOOK_NS, and looks between
  *         them whether somebody is known to be gone: then the barrier can never end well, and is over at once. The dead are
- *         named first, and those that were merely not there yet behind them.
+ *         named first, and those that were merely not there yet behind them. Another member may hear of a death first, and end the
+ *         group, as may calls that differ: then who is awaited is merely late, and what has ended the group is told.
  * Fails   Rank 0 words who is missing and fails the group, which carries the words to all members that
  *         can be told: those who wait for "go" report them, late comers find the group finished. What was
  *         posted ends with the group, so no buffer stays in use.
@@ -199,6 +200,13 @@ static tutti_status word_gone(const meeting *m, int first_rank, const char *firs
                     m->group->ranks[first_rank], first);
 }
 
+/* The wait for member i ended before its time, and nobody is known to be gone: something else did, which words say. */
+static tutti_status word_ended(const meeting *m, int i, tutti_status st, const char *words)
+{
+    return tti_fail(st, "%s on group '%s' ended on rank %d after %lld ms of %lld, while it waited for rank %d: %s", WHAT, m->group->name,
+                    m->group->ranks[0], (long long)took_ms(m), (long long)m->timeout_ms, m->group->ranks[i], words);
+}
+
 /* Wait for member i. gone_out: one that is gone, he or another, with its words; 0: nobody is known to be. */
 static tutti_status hear(meeting *m, int i, int *gone_out, char *words, size_t bytes)
 {
@@ -233,6 +241,8 @@ static tutti_status hear_all(meeting *m, bool wait_all)
         st = hear(m, i, &gone, words, sizeof words);
         if (gone != 0)
             return word_gone(m, gone, words);
+        if (st != TUTTI_OK && st != TUTTI_E_TIMEOUT)
+            return word_ended(m, i, st, words);
         m->missing[i] = st != TUTTI_OK;
         if (st == TUTTI_OK || first_st != TUTTI_OK)
             continue;

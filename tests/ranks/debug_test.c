@@ -18,7 +18,7 @@
     } while (0)
 
 /* Long enough for who comes to have come, also where it gets no core for a second. */
-enum { SHORT_MS = 1500, TOLD = 0, BEGUN = 1 };
+enum { SHORT_MS = 1500, TOLD = 0, BEGUN = 1, GROUPS = 2, COMES = 3 };
 
 static void expect_words(const char *words)
 {
@@ -106,6 +106,37 @@ static void the_first_missing_is_named(tt_ctx *t)
     expect_words("rank 2 did not come, on rank 0 after ");
     expect_words("of 1500; heard before it: rank 1; later ranks were not waited for");
     tt_post(t, TOLD);
+}
+
+/* Rank 2 ends the group while rank 0 waits for rank 1, which is late and nothing else. Where rank 0 gets no core for long it has not
+ * come to wait by then: so there are several groups. */
+static void who_is_late_is_not_the_cause(tt_ctx *t)
+{
+    enum { TRIES = 6, PAUSE_MS = 40 };
+    const int       ranks[] = { 0, 1, 2 };
+    struct timespec pause = { .tv_nsec = 0 };
+    tutti_group    *group = NULL;
+    int             told = 0, i;
+
+    for (i = 0; i < TRIES; i++) {
+        OK(tutti_new_group(ranks, 3, NULL, &group));
+        tt_post(t, GROUPS);
+        tt_await(t, GROUPS, 3 * (uint32_t)(i + 1));
+        if (t->rank == 0) {
+            tt_post(t, COMES);
+            assert_int_equal(tutti_monitored_barrier(group, 0, true), TUTTI_E_ABORTED);
+            assert_null(strstr(tutti_last_error(), "not arrived"));
+            told += strstr(tutti_last_error(), ", while it waited for rank 1: ") != NULL;
+        } else if (t->rank == 2) {
+            tt_await(t, COMES, (uint32_t)(i + 1));
+            pause.tv_nsec += PAUSE_MS * 1000000L;
+            nanosleep(&pause, NULL);
+            OK(tutti_abort_process_group(group));
+        }
+        OK(tutti_barrier(t->group));
+        OK(tutti_destroy_process_group(group));
+    }
+    assert_true(t->rank != 0 || told > 0);
 }
 
 /* 0 is the group's time-out. */
@@ -247,6 +278,7 @@ int main(void)
         EVERYWHERE(all_come, .ranks = 4),
         EVERYWHERE(all_missing_are_named, .ranks = 4, .waits = true),
         EVERYWHERE(the_first_missing_is_named, .ranks = 4, .waits = true),
+        EVERYWHERE(who_is_late_is_not_the_cause, .ranks = 3, .waits = true),
         TT_TEST(the_default_is_the_groups, .transports = "shm,tcp", .waits = true),
         EVERYWHERE(another_op_is_told, .ranks = 4),
         EVERYWHERE(another_shape_is_told, .ranks = 4),
