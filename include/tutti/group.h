@@ -9,6 +9,9 @@
  * - Every member issues a group's collectives in the same order, with arguments that agree. Ranks that
  *   disagree get TUTTI_E_MISMATCH within a second, all of them, with both calls in the text: in the call where a rank
  *   waits for another, in a later one where it does not (tutti/debug.h says what is compared when).
+ * - A collective or message that is refused for its arguments (TUTTI_E_ARG) has not begun: it takes no number, and nobody is
+ *   told. The others wait for this rank's next call, and find there whether it is the one that they have issued. Functions that
+ *   make groups do tell, as their doc blocks say.
  * - Peers and roots are global ranks, as in torch; calls that end in _in_group take ranks of the group.
  * - A blocking call is done by the calling thread. X_async borrows its spans until the work completes: do
  *   not read, write or free them before. Its work_out is a new reference; tutti_work_free() drops it and
@@ -390,7 +393,8 @@ TUTTI_API tutti_status tutti_all_to_all_single_async(tutti_span out, tutti_span 
                                                      const int64_t *in_splits, tutti_group *group,
                                                      tutti_work **work_out);
 
-/** Wait until every rank has come. Earlier asynchronous operations of the group are complete then.
+/** Wait until every rank has come. Earlier asynchronous collectives of the group are complete then; messages, which are in no
+ * order with collectives, need not be. It goes to the backend of the control traffic (tutti/backends.h), as it has no span.
  *
  * @errors   none of its own
  * @threads  any; a second caller on the same group waits for the first
@@ -524,7 +528,9 @@ TUTTI_API tutti_status tutti_new_subgroups_by_enumeration(const int *const *list
 TUTTI_API const int *tutti_get_process_group_ranks(const tutti_group *group);
 
 /** The name that the library gave a group: "0" a world, "1", "2", ... what was made from it, in order. Calls that make several
- * groups may leave some out.
+ * groups may leave some out. One that only its members make (use_local_synchronization) has 40 hexadecimal digits
+ * that follow from its ranks; parts of "3" are called "3:split:1.0", and what else is made of a group as tutti/regroup.h tells. Where
+ * that would have more than 63 bytes, 40 such digits stand for it.
  *
  * @errors   none; NULL for a non-member or without a world
  * @threads  any; the string is the group's and lives as long
@@ -547,8 +553,9 @@ TUTTI_API const char *tutti_get_group_desc(const tutti_group *group);
  * @source   torch.distributed.distributed_c10d._resolve_process_group */
 TUTTI_API tutti_group *tutti_find_group(const char *name);
 
-/** How many groups the calling thread's world has counted so far: itself, and every one that any of its
- * ranks is in. Of a call for several that this rank has refused it counts none. -1 without a world.
+/** How many groups the calling thread's world has counted so far: itself, and every one that all its ranks were called for, in
+ * whichever of them this rank is. Groups that only their members make (use_local_synchronization, tutti/regroup.h) are not counted,
+ * and of a call for several that this rank has refused none is. -1 without a world.
  * @threads  any
  * @source   torch.distributed.get_pg_count */
 TUTTI_API int tutti_get_pg_count(void);

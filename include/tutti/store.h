@@ -89,7 +89,8 @@ TUTTI_API tutti_status tutti_hash_store_open(tutti_store **store_out);
  * A file that handles were never closed on, while nobody has it open now, was left over by a job
  * that died: an error with a world_size, else a warning in the log, and the file is read like a
  * live one. A record that was torn by a crash is dropped by the next writer. A file that somebody
- * removes while it is open is an error for all who have it.
+ * removes while it is open is an error for all who have it. A FileStore of PyTorch has records of the
+ * same form, but another kind of lock, which does not see this one: no file is for both.
  *
  * @errors  TUTTI_E_ARG    path empty, world_size 0
  *          TUTTI_E_STATE  the file is left over; the text names it
@@ -116,7 +117,7 @@ typedef struct tutti_tcp_store_options {
     int port;                /* 1 .. 65535; 0 only with is_master: any free one */
     int world_size;          /* processes that will join, this one included; 0: not known */
     bool is_master;          /* also run the server, in this process, until the store is closed */
-    bool wait_for_workers;   /* the master's open returns when world_size processes have joined */
+    bool wait_for_workers;   /* the master's open returns when world_size processes have joined, each with this set */
     int64_t timeout_ms;      /* of connecting, of joining, and default of every call */
     const char *secret_file; /* NULL: TUTTI_SECRET_FILE, if set */
     const char *listen;      /* is_master: address to listen on; NULL: the addresses of host */
@@ -142,7 +143,7 @@ typedef struct tutti_tcp_store_options {
  * Connecting is retried (names that do not resolve, refused, unreachable, reset, closed before the
  * server has said who it is) until the time-out, with pauses that grow and differ between clients.
  * With wait_for_workers and a world_size only the master waits for the others; clients return at
- * once.
+ * once. All of them set both: a client that does not is not counted, and the master waits for one more.
  *
  * multi_tenant: masters of one process that all ask for it, at one address and port (not 0), with
  * the same secret, share one server, and see each other's keys; it ends with the last of them. Each
