@@ -10,8 +10,8 @@
  *   disagree get TUTTI_E_MISMATCH within a second, all of them, with both calls in the text: in the call where a rank
  *   waits for another, in a later one where it does not (tutti/debug.h says what is compared when).
  * - A collective or message that is refused for its arguments (TUTTI_E_ARG) has not begun: it takes no number, and nobody is
- *   told. The others wait for this rank's next call, and find there whether it is the one that they have issued. Functions that
- *   make groups do tell, as their doc blocks say.
+ *   told. The others wait for this rank's next call, and find there whether it is the one that they have issued. Functions here
+ *   that make groups do tell, as their doc blocks say.
  * - Peers and roots are global ranks, as in torch; calls that end in _in_group take ranks of the group.
  * - A blocking call is done by the calling thread. X_async borrows its spans until the work completes: do
  *   not read, write or free them before. Its work_out is a new reference; tutti_work_free() drops it and

@@ -34,6 +34,7 @@ typedef struct tutti_sparse_coo {
  *
  * @errors   TUTTI_E_ARG    dimensions, sizes or counts that do not fit together, an index that is outside of its
  *                          dimension, or SUM is not defined for the dtype
+ *           TUTTI_E_UNSUPPORTED  the values are memory of a device
  *           TUTTI_E_NOMEM
  * @threads  any
  * @numbers  f16, bf16 and f8 are added in f32 and rounded once per place
