@@ -18,7 +18,8 @@ extern "C" {
 /** Divide a group into groups. All members of parent call it with the same lists, and nobody else.
  *
  * Members of a part wait for each other. Over a backend that splits what parent has, as "nccl" does, all members of parent do,
- * also those that are in no part, and the call has its turn among the collectives of parent.
+ * also those that are in no part, and the call has its turn among the collectives of parent. A call that is refused for its
+ * arguments has not begun, and nobody is told: the others wait for this rank's next one. One that fails later counts.
  *
  * @param parent       any group; its connections are used, and it stays as it is
  * @param split_ranks  [n_lists] lists of ranks of parent (not global ones), of which no two have a rank in

@@ -53,8 +53,8 @@ TUTTI_API void tutti_sparse_free(tutti_sparse_coo *tensor);
  * @param op   TUTTI_SUM
  * @param out  new memory, to be freed; zeroed by a non-member
  *
- * @errors   TUTTI_E_ARG       what tutti_sparse_coalesce() refuses, found before anything is sent; an op other
- *                             than SUM
+ * @errors   TUTTI_E_ARG, TUTTI_E_UNSUPPORTED  what tutti_sparse_coalesce() refuses, found before anything is sent; an op
+ *                             other than SUM
  *           TUTTI_E_MISMATCH  ranks have other dimensions, sizes or dtypes: all ranks get it, with the names of
  *                             those that differ from rank 0; the group goes on
  *           TUTTI_E_NOMEM     for out: other ranks may have theirs. For what other ranks have: the group fails,
