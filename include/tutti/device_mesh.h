@@ -40,7 +40,7 @@ typedef struct tutti_device_mesh tutti_device_mesh;
 
 /** Make a mesh of the ranks 0, 1, 2, ..., the last dimension running fastest.
  *
- * @param device_type  TUTTI_CPU
+ * @param device_type  whose memory its groups are used for: TUTTI_CPU or TUTTI_CUDA. No device is chosen by it
  * @param shape        [ndim] ranks along each dimension; the product may be smaller than the world
  * @param dim_names    [ndim] different from each other, copied; NULL: the dimensions have no names
  * @param mesh_out     free it with tutti_device_mesh_free()
@@ -61,7 +61,7 @@ TUTTI_API tutti_status tutti_init_device_mesh(tutti_device_type device_type, con
  *
  * @param ranks  [product of shape] global ranks, row by row; NULL: 0, 1, 2, ...
  * @param opts   of every group: timeout_ms, and as desc the first word of theirs ("mesh": "mesh_dp",
- *               "mesh_dim_0"); NULL: every default
+ *               "mesh_dim_0"); the other fields are not read: groups are made as the world was. NULL: every default
  *
  * @errors   as tutti_init_device_mesh; TUTTI_E_ARG also for a rank out of range or twice
  * @threads  one at a time per world
