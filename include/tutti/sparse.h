@@ -32,8 +32,8 @@ typedef struct tutti_sparse_coo {
  * @param in   only read
  * @param out  new memory, also if nothing was to be done; to be freed
  *
- * @errors   TUTTI_E_ARG    dimensions, sizes or counts that do not fit together, an index that is outside of its
- *                          dimension, or SUM is not defined for the dtype
+ * @errors   TUTTI_E_ARG          dimensions, sizes or counts that do not fit together, an index that is outside of its
+ *                                dimension, or SUM is not defined for the dtype
  *           TUTTI_E_UNSUPPORTED  the values are memory of a device
  *           TUTTI_E_NOMEM
  * @threads  any
