@@ -14,7 +14,7 @@
  *   what is CUDA's; docs/cuda.md |
  * | fake | cpu, cuda | moves nothing, waits for nobody: one process plays a rank of a world of any size. It needs
  *   only rank and world_size, no store and no other process. all_gather and its forms copy the caller's part
- *   into every entry; everything else leaves buffers as they are. TUTTI_FAKE_ERROR=1: collectives fail |
+ *   into every entry, in memory of the host; everything else leaves buffers as they are. TUTTI_FAKE_ERROR=1: collectives fail |
  * | nccl | cuda | a plug-in: NCCL, in the order of streams (tutti/stream.h); docs/nccl.md |
  * | ucc, mpi, xccl | as the plug-in says | names that are reserved for plug-ins |
  * | debug-NAME | as NAME | the backend NAME, with a meeting through the store before each collective: who has not come is named when time is

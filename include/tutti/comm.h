@@ -14,7 +14,8 @@
  *   gradient. Backward through a collective is a collective: every rank has to run backward through the
  *   same ones, in the same order, or the others wait until their time is up. So every rank's loss must
  *   depend on the results, also where they are zeros. The group must live until then.
- * - A rank whose arguments are refused, or NULL, issues nothing, and the others' time-out names it.
+ * - A rank whose arguments are refused, or NULL, issues nothing, and the others' time-out names it. Ranks compare counts and
+ *   types, not shapes: elements of a tensor that has another shape and as many of them are taken row by row.
  * - group is as in tutti/group.h, NULL the world. Of a mesh: tutti_device_mesh_get_group(); by name:
  *   tutti_find_group(). A rank that is no member is refused.
  * - Element types and ops are those that both tensors and tutti/dtype.h have. Peers are global ranks.

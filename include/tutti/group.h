@@ -13,6 +13,7 @@
  *   told. The others wait for this rank's next call, and find there whether it is the one that they have issued. Functions here
  *   that make groups do tell, as their doc blocks say.
  * - Peers and roots are global ranks, as in torch; calls that end in _in_group take ranks of the group.
+ * - A group's collectives end in the order in which they were issued, asynchronous ones too.
  * - A blocking call is done by the calling thread. X_async borrows its spans until the work completes: do
  *   not read, write or free them before. Its work_out is a new reference; tutti_work_free() drops it and
  *   cancels nothing.

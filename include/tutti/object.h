@@ -19,6 +19,7 @@
  *   goes on.
  * - A collective is several operations of the group: no other thread of the process may issue on the group
  *   meanwhile. There are no asynchronous forms, as in torch. In a coalescing scope they are done at once.
+ * - Objects lie in memory of the host: a group without a backend for that ("nccl" alone) refuses them with TUTTI_E_UNSUPPORTED.
  * - A rank that runs out of memory when others wait for it ends the group on all of them. */
 #ifndef TUTTI_OBJECT_H
 #define TUTTI_OBJECT_H
