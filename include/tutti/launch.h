@@ -17,12 +17,12 @@ extern "C" {
 typedef struct tutti_launch_options {
     size_t      size;
     char *const *argv;        /* required: program and arguments, NULL at the end; found through PATH */
-    int         nproc;        /* processes on this host; 0: 1 */
+    int         nproc;        /* processes on this host, as many on every host of the job; 0: 1 */
     int         nnodes;       /* hosts of the job; 0: 1 */
     int         node_rank;    /* this host, 0 .. nnodes-1; host 0 serves the store */
     const char *master_addr;  /* NULL: 127.0.0.1 */
     int         master_port;  /* 0: any free one, with one host only */
-    const char *run_id;       /* NULL: a random one */
+    const char *run_id;       /* NULL: a random one, on each host another */
     bool        plain_output; /* do not put "[default0]:" before the ranks' lines */
     int64_t     shutdown_ms;  /* between SIGTERM and SIGKILL when a rank has failed; 0: 30 s */
     bool        keep;         /* when a rank fails, let the others go on: tutti_shrink_group() */
@@ -58,7 +58,7 @@ typedef struct tutti_launch_options {
  *                       well but output was lost (a full disk)
  *
  * @errors   TUTTI_E_ARG      a bad option; TUTTI_E_NETWORK: the port is taken; TUTTI_E_NOMEM, TUTTI_E_IO;
- *           TUTTI_E_AUTH     several hosts, and no TUTTI_SECRET_FILE, or one that others could have read
+ *           TUTTI_E_AUTH     several hosts, and no TUTTI_SECRET_FILE, unless TUTTI_AUTH is none; or one that others could have read
  *           TUTTI_E_STATE    a launch runs in this process already
  *           A rank that fails is no error of this call.
  * @threads  one call at a time per process: it takes SIGINT, SIGTERM, SIGHUP and SIGQUIT while it runs
