@@ -156,9 +156,9 @@ typedef struct tutti_ema tutti_ema;
 
 /** Averages of n parameters over time, which are theirs after the first tutti_ema_update(). Ranks that have the same
  * parameters have the same averages: nothing is sent.
- * @param params  [n] of any real types, retained
+ * @param params  [n] of any floating types, retained
  * @param decay   0 to 1: what an average keeps in each update
- * @errors   TUTTI_E_ARG  a list or a parameter is NULL, decay is out of range; TUTTI_E_NOMEM
+ * @errors   TUTTI_E_ARG  a list or a parameter is NULL, a parameter is not floating, decay is out of range; TUTTI_E_NOMEM
  * @threads  one
  * @source   torch.optim.swa_utils.AveragedModel(multi_avg_fn=get_ema_multi_avg_fn(decay)) */
 TUTTI_API tutti_status tutti_ema_create(tutti_tensor *const *params, int n, double decay, tutti_ema **ema_out);

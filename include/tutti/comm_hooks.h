@@ -149,7 +149,8 @@ typedef struct tutti_post_local_hook tutti_post_local_hook;
 typedef struct tutti_post_local_hook_options {
     size_t       size;
     int64_t      start_iter;              /* averages over all ranks before this step */
-    tutti_group *subgroup;                /* averages over these after it; NULL: the ranks of this host */
+    tutti_group *subgroup;                /* averages over these after it; NULL: the ranks of this host. It must live as long
+                                             as the hook, also when the reducer gets another group */
     bool         no_gradient_all_reduce;  /* after it gradients stay this rank's own */
 } tutti_post_local_hook_options;
 

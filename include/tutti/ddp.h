@@ -26,6 +26,8 @@
  * gradient beyond the ddp, or beyond the second step, when buckets are rebuilt, keeps a copy. Dropping gradients
  * (tutti_optim_zero_grad() with set_to_none) costs a copy in the next step, making them zero does not.
  *
+ * Gradients travel row by row. One that lies otherwise becomes a copy that does, in every step, which is warned of once.
+ *
  * With mixed_precision parameters of f32 are rounded to 16 bits for a forward and its backward, in place, so that modules need not
  * know of it. Whenever no step is under way they have their f32 elements, which no rounding has touched, and their gradients are
  * f32. Hooks of the program on gradients of parameters see 16 bits in between. Who calls tutti_ddp_before_forward() converts
@@ -70,7 +72,7 @@ typedef struct tutti_ddp_options {
     bool static_graph;             /* every step uses the same parameters the same number of times */
     bool gradient_as_bucket_view;  /* gradients live in buckets */
     bool skip_init_sync;           /* neither compare the parameters of the ranks nor give them rank 0's */
-    bool local_buffers;            /* each rank keeps its own buffers: broadcast_buffers=False */
+    bool local_buffers;            /* after the beginning each rank keeps its own buffers: broadcast_buffers=False */
     const char *const *ignored;    /* [n_ignored] names of parameters and buffers that are left alone */
     int n_ignored;
     bool skip_all_reduce_unused_params; /* as in tutti_reducer_options */
@@ -85,7 +87,7 @@ typedef struct tutti_ddp_options {
 /** Wrap a module. Every member of the group calls it with the same module and options.
  *
  * The parameters that require gradients now are averaged, each once, wherever it stands. All parameters and buffers
- * become rank 0's.
+ * become rank 0's, also with local_buffers; with skip_init_sync none do.
  *
  * @param module   borrowed, nobody's child; it belongs to the ddp until tutti_ddp_free(), and must not be freed before.
  *                 It must not get other parameters meanwhile

@@ -143,7 +143,8 @@ typedef struct tutti_zero_overlap_options {
  *                                with zeros
  *           TUTTI_E_MISMATCH     ranks have other options: on all of them
  *           TUTTI_E_STATE        the ddp has a hook already, or has made a step; the optimizer has a ddp already
- *           TUTTI_E_NOMEM. Of a backward: what a step fails with, on the others TUTTI_E_REMOTE
+ *           TUTTI_E_NOMEM. Of a backward: what a step fails with, on the others TUTTI_E_REMOTE; TUTTI_E_STATE  the ddp has
+ *                                got another group: the optimizer stays with its own
  * @threads  one; all is done by the thread of the backward
  * @cost     interleaved: the backward waits for the averages of a bucket when the next one is complete
  * @numbers  the bits of steps after the backward
