@@ -9,7 +9,8 @@
  * Dead    While rank 0 waits for one that is late, another one may die. So it waits in pieces of LOOK_NS, and looks between
  *         them whether somebody is known to be gone: then the barrier can never end well, and is over at once. The dead are
  *         named first, and those that were merely not there yet behind them. Another member may hear of a death first, and end the
- *         group, as may calls that differ: then who is awaited is merely late, and what has ended the group is told.
+ *         group, as may calls that differ, or one whose time is up: then who is awaited is merely late, and what has ended the
+ *         group is told.
  * Fails   Rank 0 words who is missing and fails the group, which carries the words to all members that
  *         can be told: those who wait for "go" report them, late comers find the group finished. What was
  *         posted ends with the group, so no buffer stays in use.
@@ -207,6 +208,14 @@ static tutti_status word_ended(const meeting *m, int i, tutti_status st, const c
                     m->group->ranks[0], (long long)took_ms(m), (long long)m->timeout_ms, m->group->ranks[i], words);
 }
 
+/* Whether a wait for member i ended with st before its time, and not for want of it: another one's may have been up. */
+static bool has_ended(const meeting *m, int i, tutti_status st)
+{
+    if (st == TUTTI_E_TIMEOUT)
+        return tti_port_now(m->group->runner->port) < m->deadline_ns && m->group->ops->test(m->requests[i]);
+    return st != TUTTI_OK;
+}
+
 /* Wait for member i. gone_out: one that is gone, he or another, with its words; 0: nobody is known to be. */
 static tutti_status hear(meeting *m, int i, int *gone_out, char *words, size_t bytes)
 {
@@ -225,8 +234,10 @@ static tutti_status hear(meeting *m, int i, int *gone_out, char *words, size_t b
     if (*gone_out != 0 || st != TUTTI_E_TIMEOUT || !m->group->ops->test(m->requests[i]))
         return tti_fail(st, "%s", words);
     st = await(m, i, m->deadline_ns); /* it has come, or ended, while others were looked at */
-    if (st != TUTTI_OK)
-        snprintf(words, bytes, "%s", tutti_last_error());
+    if (st == TUTTI_OK)
+        return TUTTI_OK;
+    snprintf(words, bytes, "%s", tutti_last_error());
+    *gone_out = find_gone(m, words, bytes); /* somebody may be gone since they were */
     return st;
 }
 
@@ -241,7 +252,7 @@ static tutti_status hear_all(meeting *m, bool wait_all)
         st = hear(m, i, &gone, words, sizeof words);
         if (gone != 0)
             return word_gone(m, gone, words);
-        if (st != TUTTI_OK && st != TUTTI_E_TIMEOUT)
+        if (has_ended(m, i, st))
             return word_ended(m, i, st, words);
         m->missing[i] = st != TUTTI_OK;
         if (st == TUTTI_OK || first_st != TUTTI_OK)
