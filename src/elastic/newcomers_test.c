@@ -154,14 +154,7 @@ static void must(tutti_status st)
 /* One line, whatever the words are. */
 static void say(int64_t began_ms)
 {
-    char words[2048], *at;
-
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    for (at = words; *at != '\0'; at++)
-        if (*at == '\n')
-            *at = ' ';
-    printf("rank %d: %s; %s\n", own_rank(), words, now_ms() - began_ms < SOON_MS ? "soon" : "late");
-    fflush(stdout);
+    tt_say_error(own_rank(), now_ms() - began_ms < SOON_MS, "");
 }
 
 static void init(void)

@@ -595,14 +595,7 @@ static int own_rank(void)
 /* One line, whatever the words are. */
 static void say_more(int64_t began_ms, const char *more)
 {
-    char words[2048], *at;
-
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    for (at = words; *at != '\0'; at++)
-        if (*at == '\n')
-            *at = ' ';
-    printf("rank %d: %s; %s%s\n", own_rank(), words, now_ms() - began_ms < SOON_MS ? "soon" : "late", more);
-    fflush(stdout);
+    tt_say_error(own_rank(), now_ms() - began_ms < SOON_MS, more);
 }
 
 static void say(int64_t began_ms)

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <tutti/status.h>
 
 void tt_capture_begin(tt_capture *c)
 {
@@ -84,6 +85,18 @@ int tt_count_lines(const char *text, const char *prefix)
         text += *text == '\n';
     }
     return n;
+}
+
+void tt_say_error(int rank, bool is_soon, const char *more)
+{
+    char words[2048], *at;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    for (at = words; *at != '\0'; at++)
+        if (*at == '\n')
+            *at = ' ';
+    printf("rank %d: %s; %s%s\n", rank, words, is_soon ? "soon" : "late", more);
+    fflush(stdout);
 }
 
 long tt_number_after(const char *text, const char *word)

@@ -40,6 +40,9 @@ tt_outcome tt_launch(tutti_launch_options o, char *const *argv);
 /** How many lines of text begin with prefix. */
 int tt_count_lines(const char *text, const char *prefix);
 
+/** Print "rank R: ", the last error in one line, "; soon" or "; late", and more. */
+void tt_say_error(int rank, bool is_soon, const char *more);
+
 /** The number behind the first occurrence of word in text, or -1. */
 long tt_number_after(const char *text, const char *word);
 
