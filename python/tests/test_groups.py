@@ -16,6 +16,9 @@ import tutti_torch
 from ranks import LIMIT_S, Dies, on, open_store, run
 from torch.distributed.device_mesh import init_device_mesh
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests/harness"))
+from own_net import take_port  # noqa: E402
+
 
 def summed(group=None):
     t = torch.tensor([float(dist.get_rank())])
@@ -113,9 +116,8 @@ class Groups(unittest.TestCase):
             sock.close()  # a URL cannot hand it over: rank 0 takes another port, and tells
             told = dist.FileStore(f"{folder}/port")
             if rank == 0:
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", 0))
-                    told.set("port", str(probe.getsockname()[1]))
+                port, lock = take_port()
+                told.set("port", str(port))
             port = told.get("port").decode()
             os.environ.pop("MASTER_ADDR", None)
             os.environ["TUTTI_TRANSPORT"] = "tcp"
@@ -126,6 +128,8 @@ class Groups(unittest.TestCase):
             self.assertTrue(listens_at("127.0.0.7"))  # tutti does: PyTorch's store is at all addresses
             self.assertNotIn(b"MASTER_ADDR", changed)  # for no moment: other threads may read it
             dist.destroy_process_group()
+            if rank == 0:
+                lock.close()
 
         def by_prefix(rank, size, sock):
             store = dist.PrefixStore("job", open_store(sock, rank, size))

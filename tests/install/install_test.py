@@ -14,10 +14,12 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from own_net import take_port  # noqa: E402
 
 TRAIN = """
 #include <tutti/train.h>
@@ -60,19 +62,14 @@ def compile_program(cc, prefix, package, text, out, static):
     run([cc, "-std=c11", source, "-o", out, *words])
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def run_ranks(prefix, program, n):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD_", "MASTER_", "TUTTI_"))}
     env["LD_LIBRARY_PATH"] = str(lib(prefix))
     launcher = prefix / "bin/tutti"
     if launcher.exists():
         return run([launcher, "run", "--standalone", f"--nproc-per-node={n}", program], env=env)
-    env.update(WORLD_SIZE=str(n), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
+    port, port_lock = take_port()
+    env.update(WORLD_SIZE=str(n), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     ranks = [subprocess.Popen([program], env=dict(env, RANK=str(r)), text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT) for r in range(n)]
     try:
@@ -80,6 +77,7 @@ def run_ranks(prefix, program, n):
     finally:
         for r in ranks:
             r.kill()
+        port_lock.close()
     if any(r.returncode for r in ranks):
         sys.exit("a rank failed:\n" + "".join(said))
     return "".join(said)
