@@ -29,6 +29,7 @@
 #include <tutti/private.h>
 #include "base/machine.h"
 #include "base/thread.h"
+#include "coll/volley.h"
 #include "kernel/kernel.h"
 #include "transport/heap.h"
 
@@ -59,12 +60,8 @@ static double lesser(double least, double value)
 
 /* ---- this thread and another one --------------------------------------------------------------- */
 
-/* A number that two threads raise in turn. Whoever awaits a turn sees, with acquire order, what the other
- * has written before it raised the number, with release order. */
 typedef struct pair {
-    _Alignas(TTI_LINE) _Atomic uint32_t turn;
-    _Alignas(TTI_LINE) _Atomic bool over; /* given up; either may say so */
-    int64_t    deadline_ns;
+    tti_volley at;
     uint32_t   turns;
     bool       yields; /* they give their core away while they wait */
     bool       writes; /* the helper, into bytes, in each of its turns */
@@ -75,26 +72,12 @@ typedef struct pair {
 
 static bool await_turn(pair *p, uint32_t turn)
 {
-    uint32_t looks;
-
-    for (looks = 1; atomic_load_explicit(&p->turn, memory_order_acquire) != turn; looks++) {
-        if (p->yields)
-            sched_yield();
-        else
-            tti_pause();
-        if (looks % 1024 != 0)
-            continue;
-        if (now() > p->deadline_ns)
-            atomic_store_explicit(&p->over, true, memory_order_relaxed);
-        if (atomic_load_explicit(&p->over, memory_order_relaxed))
-            return false;
-    }
-    return true;
+    return tti_volley_await(&p->at, turn, p->yields);
 }
 
 static void end_turn(pair *p, uint32_t turn)
 {
-    atomic_store_explicit(&p->turn, turn + 1, memory_order_release);
+    atomic_store_explicit(&p->at.turn, turn + 1, memory_order_release);
 }
 
 /* The odd turns. */
@@ -130,13 +113,13 @@ static bool find_other_cores(cpu_set_t *out)
 static bool start(pair *p, uint32_t turns)
 {
     p->turns = turns;
-    p->deadline_ns = now() + GIVE_UP_MS * TTI_MS;
+    p->at.deadline_ns = now() + GIVE_UP_MS * TTI_MS;
     return tti_thread_start(&p->helper, "tutti-measure", help, p) == TUTTI_OK;
 }
 
 static void finish(pair *p)
 {
-    atomic_store_explicit(&p->over, true, memory_order_relaxed);
+    atomic_store_explicit(&p->at.over, true, memory_order_relaxed);
     tti_thread_join(&p->helper);
 }
 

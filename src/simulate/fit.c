@@ -32,6 +32,7 @@
 #include "base/thread.h"
 #include "coll/calibrate.h"
 #include "coll/host/past.h"
+#include "coll/volley.h"
 #include "kernel/kernel.h"
 #include "simulate/figures.h"
 #include "transport/heap.h"
@@ -235,9 +236,7 @@ static tutti_status measure_together(crew *c, tti_figures *f)
 /* ---- two cores --------------------------------------------------------------------------------- */
 
 typedef struct pair {
-    _Alignas(TTI_LINE) _Atomic uint32_t turn; /* even: who stores */
-    _Alignas(TTI_LINE) _Atomic bool over;     /* given up; either may say so */
-    int64_t    deadline_ns;
+    tti_volley at; /* even: who stores */
     int        core[2];
     size_t     between; /* bytes that each touches before its turn */
     char      *memory;  /* of each: that, and a block */
@@ -246,22 +245,6 @@ typedef struct pair {
     char       block[BLOCK];
 } pair;
 
-static bool await_turn(pair *p, uint32_t turn)
-{
-    uint32_t looks;
-
-    for (looks = 1; atomic_load_explicit(&p->turn, memory_order_acquire) != turn; looks++) {
-        tti_pause();
-        if (looks % 1024 != 0)
-            continue;
-        if (now() > p->deadline_ns)
-            atomic_store_explicit(&p->over, true, memory_order_relaxed);
-        if (atomic_load_explicit(&p->over, memory_order_relaxed))
-            return false;
-    }
-    return true;
-}
-
 /* who 0 stores, 1 loads. */
 static void hand(pair *p, uint32_t who)
 {
@@ -269,7 +252,7 @@ static void hand(pair *p, uint32_t who)
     uint32_t i;
 
     stay_on(p->core[who]);
-    for (i = 0; i < HANDS && await_turn(p, 2 * i + who); i++) {
+    for (i = 0; i < HANDS && tti_volley_await(&p->at, 2 * i + who, false); i++) {
         int64_t begin;
 
         /* A copy: to fill as much with one value would go past the caches, and leave the block in them. */
@@ -279,7 +262,7 @@ static void hand(pair *p, uint32_t who)
         memcpy(who == 0 ? p->block : own, who == 0 ? own : p->block, BLOCK);
         KEEP(p);
         p->ns[who][i] = (double)(now() - begin) / BLOCK;
-        atomic_store_explicit(&p->turn, 2 * i + who + 1, memory_order_release);
+        atomic_store_explicit(&p->at.turn, 2 * i + who + 1, memory_order_release);
     }
     p->done[who] = i == HANDS;
 }
@@ -305,12 +288,12 @@ static bool hand_over(pair *p, size_t between, double *store_out, double *load_o
         return false;
     memset(p->memory, 1, 2 * (between + BLOCK)); /* what was never written is one page of zeros, and pushes nothing out */
     p->done[0] = p->done[1] = false;
-    atomic_store(&p->turn, 0);
-    atomic_store(&p->over, false);
-    p->deadline_ns = now() + GIVE_UP_MS * TTI_MS;
+    atomic_store(&p->at.turn, 0);
+    atomic_store(&p->at.over, false);
+    p->at.deadline_ns = now() + GIVE_UP_MS * TTI_MS;
     if (tti_thread_start(&threads[0], "tutti-measure", store_blocks, p) == TUTTI_OK &&
         tti_thread_start(&threads[1], "tutti-measure", load_blocks, p) != TUTTI_OK)
-        atomic_store(&p->over, true);
+        atomic_store(&p->at.over, true);
     tti_thread_join(&threads[0]);
     tti_thread_join(&threads[1]);
     free(p->memory);
