@@ -263,6 +263,12 @@ static inline bool tti_work_is_inherited(const tutti_work *work)
     return !work->is_nothing && tti_is_inherited(work->runner->age);
 }
 
+/** The device of buffers, as a span says it, that a call or a message says in two fields. The host is one device. */
+static inline tutti_device tti_device_of(tutti_device_type type, int index)
+{
+    return (tutti_device){ .type = type, .index = type != TUTTI_CPU ? index : 0 };
+}
+
 /** Whether a thread has a coalescing scope open on group. The owner's number is only ever equal to a thread's
  * own if that thread wrote it, so the order of the load does not matter. */
 static inline bool tti_scope_any(tutti_group *group)

@@ -84,7 +84,7 @@ static bool reads_list(const tutti_call *call)
 static tutti_span span_of(const tutti_call *call, const void *data, int64_t count)
 {
     return (tutti_span){ .data = (void *)(uintptr_t)data, .count = count, .dtype = call->dtype,
-                         .device = { .type = call->device } };
+                         .device = tti_device_of(call->device, call->device_index) };
 }
 
 static int64_t count_of(const tutti_call *call, const int64_t *counts, int i)
@@ -206,7 +206,7 @@ tutti_status tti_observe_message_begin(tutti_group *group, const tti_posting *p,
     event->peer = p->peer;
     event->tag = m->tag;
     seen->spans[0] = (tutti_span){ .data = m->data, .count = m->count, .dtype = m->dtype,
-                                   .device = { .type = m->device } };
+                                   .device = tti_device_of(m->device, m->device_index) };
     event->n_ins = m->is_send ? 1 : 0;
     event->n_outs = m->is_send ? 0 : 1;
     event->outs = seen->spans + event->n_ins;

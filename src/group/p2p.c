@@ -384,7 +384,8 @@ void tti_posting_begun(tutti_group *group, const tti_posting *p, tutti_request *
 
     if (!p->message.is_send)
         work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
-                                   .out = p->message.data, .device = p->message.device };
+                                   .out = p->message.data, .device = p->message.device,
+                                   .device_index = p->message.device_index };
     work->call.record = tti_recorded_message(tti_thread_facts_now(), group, p, TUTTI_RECORD_ASYNC);
     if (request != NULL)
         adopt(group, ops, request, work);

@@ -23,7 +23,7 @@ static void add(listing *l, void *data, int64_t count)
 {
     tutti_span span = tutti_span_of(data, count, l->call->dtype);
 
-    span.device.type = l->call->device;
+    span.device = tti_device_of(l->call->device, l->call->device_index);
     if (l->n < l->max)
         l->spans[l->n] = span;
     l->n++;
