@@ -19,23 +19,20 @@
 
 enum { CHANNEL = 512, STEPS = 255 };
 
-typedef struct quantizer quantizer;
-
-/* One bucket of it. */
+/* One bucket. */
 typedef struct coded {
-    quantizer      *of;
+    int             size;                        /* ranks, in this step: the reducer may get another group between two */
     int64_t         count, rows, row;            /* elements; rows of row elements, but the last one */
     tti_hook_buffer scales, codes;               /* [rows][2], [count] of this rank */
     tti_hook_buffer all_scales, all_codes, mean; /* of all ranks; [count] f32 */
 } coded;
 
-struct quantizer {
+typedef struct quantizer {
     tutti_comm_hook hook;
     bool            per_channel;
-    int             size; /* ranks */
     int             n;
     coded           buckets[]; /* [n] as many as there may be buckets */
-};
+} quantizer;
 
 /* ---- numbers ---- */
 
@@ -82,29 +79,29 @@ static void decode_all(const coded *c)
 {
     const float   *scales = c->all_scales.data;
     const uint8_t *codes = c->all_codes.data;
-    const int      size = c->of->size;
     float         *mean = c->mean.data, sum;
     int64_t        k, r;
     int            q;
 
     for (k = 0; k < c->count; k++) {
         r = k / c->row;
-        for (sum = 0.0f, q = 0; q < size; q++)
+        for (sum = 0.0f, q = 0; q < c->size; q++)
             sum += ((float)codes[q * c->count + k] - scales[2 * (q * c->rows + r) + 1]) * scales[2 * (q * c->rows + r)];
-        mean[k] = sum / (float)size;
+        mean[k] = sum / (float)c->size;
     }
 }
 
 /* ---- the hook ---- */
 
-static tutti_status fit(coded *c, quantizer *z, int64_t count)
+/* Nothing of the step before is under way any more. */
+static tutti_status fit(coded *c, bool per_channel, int size, int64_t count)
 {
-    const size_t ranks = (size_t)z->size;
+    const size_t ranks = (size_t)size;
     tutti_status st;
 
-    c->of = z;
+    c->size = size;
     c->count = count;
-    c->row = z->per_channel ? CHANNEL : count > 0 ? count : 1;
+    c->row = per_channel ? CHANNEL : count > 0 ? count : 1;
     c->rows = (count + c->row - 1) / c->row;
     st = tti_hook_buffer_fit(&c->scales, (size_t)c->rows * 2 * sizeof(float));
     if (st == TUTTI_OK)
@@ -150,10 +147,10 @@ static tutti_status exchange(coded *c, tutti_group *group, tutti_future **future
     tutti_future *parts[2] = { NULL, NULL }, *both = NULL;
     tutti_status  st;
 
-    st = gather(tutti_span_of(c->all_scales.data, 2 * c->rows * c->of->size, TUTTI_F32),
+    st = gather(tutti_span_of(c->all_scales.data, 2 * c->rows * c->size, TUTTI_F32),
                 tutti_span_of(c->scales.data, 2 * c->rows, TUTTI_F32), group, &parts[0]);
     if (st == TUTTI_OK)
-        st = gather(tutti_span_of(c->all_codes.data, c->count * c->of->size, TUTTI_U8),
+        st = gather(tutti_span_of(c->all_codes.data, c->count * c->size, TUTTI_U8),
                     tutti_span_of(c->codes.data, c->count, TUTTI_U8), group, &parts[1]);
     if (st == TUTTI_OK)
         st = tutti_collect_all(parts, 2, &both);
@@ -171,7 +168,8 @@ static tutti_status run(void *state, const tutti_grad_bucket *bucket, tutti_futu
 {
     quantizer   *z = state;
     coded       *c = &z->buckets[bucket->index];
-    tutti_status st = fit(c, z, bucket->buffer.count);
+    const int    size = tutti_get_world_size(bucket->group);
+    tutti_status st = fit(c, z->per_channel, size > 0 ? size : 1, bucket->buffer.count); /* of a group that is gone the calls tell */
     const float *x = bucket->buffer.data;
 
     if (st != TUTTI_OK)
@@ -210,7 +208,6 @@ tutti_status tti_quantize_hook_create(const tutti_reducer *r, bool per_channel, 
                                  .name = per_channel ? "quantization_perchannel_hook" : "quantization_pertensor_hook",
                                  .run = run, .free_state = free_quantizer };
     z->per_channel = per_channel;
-    z->size = r->size;
     z->n = r->n;
     *hook_out = &z->hook;
     *state_out = z;

@@ -4,7 +4,9 @@
  * Goal    PowerSGD gives the average of gradients that have so few directions, in every dtype, form and mode, and the
  *         same bits on all ranks for all others, whatever the buckets; what one step leaves out comes with later ones;
  *         a state that was saved goes on with the same bits; directions that are lost come back. Post-local SGD averages
- *         where it is to. Averages of 8 bits are within their bound, and of many steps without it if errors are fed back. What goes wrong on one rank ends on all, in time, also between the two messages of a bucket.
+ *         where it is to. Averages of 8 bits are within their bound, in one group after the other, and of many steps without
+ *         it if errors are fed back. What goes wrong on one rank ends on all, in time, also between the two messages of a
+ *         bucket.
  * Method  gradients drawn from step, parameter and rank; averages are computed by every rank alone. */
 #include <math.h>
 #include <stdio.h>
@@ -1048,6 +1050,39 @@ static void saved_steps_of_post_local_sgd(tt_ctx *t)
     OK(tutti_destroy_process_group(pair));
 }
 
+/* ---- 8 bits as torch has them ---- */
+
+/* All, two of them, all again: what is gathered has another size each time. */
+static void eight_bits_in_another_group(tt_ctx *t)
+{
+    tutti_group *whole = t->group, *pair = NULL;
+    const int    first = t->rank / 2 * 2;
+    model        m = { .t = t, .dtype = TUTTI_F32 };
+    int          kind, number, i;
+
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    OK(tutti_split_group_by_color(whole, t->rank / 2, NULL, &pair));
+    for (kind = TUTTI_HOOK_QUANTIZE_PER_TENSOR; kind <= TUTTI_HOOK_QUANTIZE_PER_CHANNEL; kind++) {
+        m.r = make_reducer(t, TUTTI_F32, 3000, kind == TUTTI_HOOK_QUANTIZE_PER_CHANNEL);
+        OK(tutti_reducer_register_builtin_comm_hook(m.r, (tutti_builtin_comm_hook)kind));
+        for (number = 0; number < 9; number++) {
+            const bool in_pair = number / 3 == 1;
+
+            if (number == 3 || number == 6) {
+                OK(tutti_reducer_reset_state(m.r));
+                OK(tutti_reducer_update_process_group(m.r, in_pair ? pair : whole));
+                t->group = in_pair ? pair : whole;
+            }
+            OK(step(&m, number, one_number));
+            expect_mean(&m, number, in_pair ? first : 0, in_pair ? first + 1 : t->size - 1);
+            expect_same_bits(&m);
+        }
+        tutti_reducer_free(m.r);
+    }
+    OK(tutti_destroy_process_group(pair));
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -1081,6 +1116,7 @@ int main(void)
         TT_TEST(hosts_average_alone, .ranks = 4, .transports = "shm", .hosts = 2),
         TT_TEST(averages_over_a_subgroup_or_none, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(saved_steps_of_post_local_sgd, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(eight_bits_in_another_group, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);
