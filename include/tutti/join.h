@@ -104,6 +104,10 @@ typedef struct tutti_reducer_join_options {
 /** A reducer as a joinable. On a rank that has run out gradients count as zeros, and stay as they are. Communication
  * hooks run on zeros there.
  *
+ * With static_graph the others may make the first step without a rank: that one counts its marks in the first step of its
+ * own, which does not overlap. It must not use a parameter that nobody used in the first step: tutti_reducer_finish()
+ * then fails with TUTTI_E_STATE, and on the others with TUTTI_E_REMOTE.
+ *
  * @param opts  NULL: every default
  * @errors   TUTTI_E_ARG  opts make no sense
  * @threads  one

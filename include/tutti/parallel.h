@@ -131,7 +131,7 @@ TUTTI_API tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer
  *
  * A gradient that is undefined counts as zeros. Outside of prepare_for_backward() and finish(), or without sync, it is
  * only remembered that the parameter was used. With static_graph a parameter may be marked several times a step,
- * as often as in the first.
+ * as often as in the first that this rank makes.
  *
  * @errors   TUTTI_E_ARG    index is out of range
  *           TUTTI_E_STATE  marked already, or the graph is not that of the first step

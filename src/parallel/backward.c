@@ -6,8 +6,9 @@
  *         mark_ready   copy the gradient into its place; one less to wait for; a bucket that waits for none begins,
  *                      if all before it have begun, and then those behind it that wait for none either
  *         Unused parameters are marked with the first gradient, not before: the result of the forward may never be
- *         used. With static_graph the first step only counts marks, and finish() does the rest; in later ones a
- *         parameter is ready with its last mark.
+ *         used. With static_graph a rank's first step only counts marks, and finish() does the rest; in later ones a
+ *         parameter is ready with its last mark. A step of others (reducer_join.c) counts none: the first one of the
+ *         rank's own does, whenever that is.
  * True    Reductions begin in the order of buckets on every rank: this is what keeps ranks together.
  *         A failure of this rank's own does not keep reductions from beginning, see account.c. */
 #include "parallel/parallel.h"
@@ -257,6 +258,14 @@ static tutti_status mark_in_step(tutti_reducer *r, int i)
     return tti_mark_locked(r, i);
 }
 
+/* In a step without sync it counts for nothing, see begin_parameters(). */
+static void count_up(tutti_reducer *r, int i)
+{
+    if (r->slots[i].triggers == 0 && r->expect && !r->closed)
+        r->arrived[r->n_arrived++] = i;
+    r->slots[i].triggers++;
+}
+
 tutti_status tutti_reducer_mark_ready(tutti_reducer *reducer, int index)
 {
     tutti_reducer *r = reducer;
@@ -272,10 +281,10 @@ tutti_status tutti_reducer_mark_ready(tutti_reducer *reducer, int index)
         tti_unlock(&r->lock);
         return st;
     }
-    if (tti_sums_used(r) && r->slots[index].grad != NULL)
+    if ((tti_is_dynamic(r) || tti_counts_marks(r)) && r->slots[index].grad != NULL)
         r->used[index] = 1;
-    if (tti_is_first_static(r))
-        r->slots[index].triggers++;
+    if (tti_counts_marks(r))
+        count_up(r, index);
     else if (r->expect)
         st = mark_in_step(r, index);
     tti_unlock(&r->lock);
@@ -330,17 +339,17 @@ static tutti_status check_unused(const tutti_reducer *r, const int *unused, int 
 
 static void begin_parameters(tutti_reducer *r, const int *unused, int n_unused)
 {
-    const bool first_static = tti_is_first_static(r);
+    const bool counts = tti_counts_marks(r);
     int        i, b;
 
     for (i = 0; i < r->n; i++) {
         tti_reducer_slot *s = &r->slots[i];
 
         s->ready = s->is_kept = false;
-        if (first_static)
+        if (counts)
             s->triggers = 0; /* marks of steps without sync do not count */
         s->remaining = s->triggers;
-        s->unused = r->caps.static_graph && !first_static && s->triggers == 0;
+        s->unused = r->caps.static_graph && !counts && s->triggers == 0;
     }
     for (i = 0; i < n_unused && tti_is_dynamic(r); i++)
         r->slots[unused[i]].unused = true;

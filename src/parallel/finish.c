@@ -19,7 +19,19 @@
 
 /* ---- the last marks ---- */
 
-/* The first step of a static graph: what was never marked is unused; everything is handed in at once. */
+/* The others have made the first step without this rank, and what they did not use then stays as it is on each of them. */
+static void check_used_locked(tutti_reducer *r)
+{
+    int i;
+
+    for (i = 0; i < r->n; i++)
+        if (r->used[i] != 0 && r->used_sum[i] == 0) {
+            tti_reducer_fail_locked(r, tti_fail_unknown(r, i));
+            return;
+        }
+}
+
+/* This rank's first step of a static graph: what was never marked is unused; everything is handed in at once. */
 static void mark_all_locked(tutti_reducer *r)
 {
     char text[256];
@@ -31,6 +43,8 @@ static void mark_all_locked(tutti_reducer *r)
             tti_log(TTI_LOG_INFO, "reducer: rank %d does not use %s in the first step of a static graph", r->rank,
                     tti_param_text(r, i, text, sizeof text));
     }
+    if (!tti_is_first_static(r))
+        check_used_locked(r);
     r->unused_marked = true;
     for (i = 0; i < r->n; i++)
         tti_mark_locked(r, i);
@@ -198,10 +212,12 @@ static void end(tutti_reducer *r, bool complete)
     tti_lock(&r->lock);
     if (complete)
         record(r);
-    if (tti_is_dynamic(r))
+    if (tti_is_dynamic(r) || (!complete && tti_counts_marks(r)))
         memset(r->used, 0, (size_t)r->n * sizeof *r->used);
-    if (complete && tti_is_first_static(r))
+    if (complete && r->caps.static_graph) {
         r->first_done = true;
+        r->counted |= !r->shadow;
+    }
     r->expect = r->begun = false;
     tti_unlock(&r->lock);
 }
@@ -261,7 +277,7 @@ void tti_reducer_close(tutti_reducer *r)
     if (!r->closed) {
         r->closed = true;
         tti_times_backward_end(r);
-        if (tti_is_first_static(r))
+        if (tti_counts_marks(r))
             mark_all_locked(r);
         tti_mark_unused_locked(r);
         if (r->n_ready < r->n)

@@ -50,7 +50,7 @@ typedef struct tti_reducer_slot {
     bool  ready;     /* in this step; lock */
     bool  unused;    /* it will not be marked in this step by this rank */
     bool  was_unused; /* in the step before */
-    int   triggers;  /* static graph: marks of the first step; lock */
+    int   triggers;  /* static graph: marks of this rank's first step; lock */
     int   remaining; /* static graph: marks that are to come in this step; lock */
     void *kept;      /* [bytes] contents of a gradient in a bucket that nobody may have used; NULL: none yet */
     bool  is_kept;   /* in this step */
@@ -133,7 +133,8 @@ struct tutti_reducer {
     bool        has_warned; /* that find_unused is needless */
     bool        varies;     /* parameters were unused in one step, and used in the next */
     bool        forward;    /* prepare_for_forward() has been called for the step to come */
-    bool        first_done; /* static graph: the first step is over */
+    bool        first_done; /* static graph: the first step is over, on all ranks */
+    bool        counted;    /* static graph: so is the first one of this rank's own, later where it had no input before */
     bool        may_rebuild, has_rebuilt;
     int         divisor;    /* what a sum is divided by */
     int64_t     iterations; /* steps with sync */
@@ -151,10 +152,16 @@ struct tutti_reducer {
     int64_t           n_reduced; /* buckets in the step before */
 };
 
-/** static_graph, and its first step is not over: nothing is begun before finish(). */
+/** static_graph, and its first step is not over: what is used is told in it. The same on all ranks. */
 static inline bool tti_is_first_static(const tutti_reducer *r)
 {
     return r->caps.static_graph && !r->first_done;
+}
+
+/** static_graph, and this rank has made no step of its own: marks are counted, and nothing is begun before finish(). */
+static inline bool tti_counts_marks(const tutti_reducer *r)
+{
+    return r->caps.static_graph && !r->counted;
 }
 
 /** Parameters may be unused, and every step tells which. */
@@ -232,6 +239,7 @@ size_t tti_reports_bytes(int size);
 tutti_status tti_fail_unfinished(const tutti_reducer *r);
 tutti_status tti_fail_twice(const tutti_reducer *r, int i);
 tutti_status tti_fail_changed(const tutti_reducer *r, int i);
+tutti_status tti_fail_unknown(const tutti_reducer *r, int i);
 /** "parameter 3 ('fc.weight')" */
 const char *tti_param_text(const tutti_reducer *r, int i, char *out, size_t size);
 

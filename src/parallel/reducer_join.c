@@ -4,7 +4,10 @@
  *
  * How     A step of others is a step of this reducer in which every gradient counts as zeros and is put back as it
  *         was. So all that a step does happens here, too: rebuilding, hooks, the map of used parameters, mistakes of
- *         others. Before it one number says whether the others average gradients in this step at all. */
+ *         others. Before it one number says whether the others average gradients in this step at all.
+ *         With static_graph it may be the first step that is one of others: the map of used parameters is made in it, and
+ *         the rank counts its marks in the first step of its own (backward.c). What it alone uses then is not in the map:
+ *         that is refused (finish.c). */
 #include "parallel/parallel.h"
 
 #include <string.h>

@@ -111,3 +111,14 @@ tutti_status tti_fail_changed(const tutti_reducer *r, int i)
                     "  next: make every step like the first one, or do not set static_graph",
                     tti_param_text(r, i, text, sizeof text), r->slots[i].triggers, (long long)r->iterations, r->rank);
 }
+
+tutti_status tti_fail_unknown(const tutti_reducer *r, int i)
+{
+    char text[256];
+
+    return tti_fail(TUTTI_E_STATE,
+                    "%s is used by rank %d, and was used by no rank in the first step of the static graph, for which rank "
+                    "%d had no input: the others take it for unused\n"
+                    "  next: let every rank make the first step, or do not set static_graph",
+                    tti_param_text(r, i, text, sizeof text), r->rank, r->rank);
+}

@@ -3,7 +3,8 @@
  * join_test.c
  * Goal    ranks with fewer inputs than others play along until all have run out, in every mode of a reducer, and keep
  *         their gradients meanwhile; averages are over all ranks or over those with inputs; the state at the end is that of
- *         the last one to run out; joinables of the program take part; early termination is an error on all ranks.
+ *         the last one to run out; a static graph may begin without a rank; joinables of the program take part; early
+ *         termination is an error on all ranks.
  * Method  gradients that are 1 on every active rank, so that averages count ranks. */
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +139,7 @@ static void run(tt_ctx *t, const mode *m)
     tutti_reducer_free(r);
 }
 
-/* Not static after all: a rank without inputs in the first step counts no marks. */
+/* All but static graphs, which are below. */
 static void uneven_inputs_in_all_modes(tt_ctx *t)
 {
     mode m;
@@ -171,6 +172,126 @@ static void uneven_inputs_of_a_static_graph(tt_ctx *t)
     OK(step(r, &m, true));
     expect(r, 1, 1.0f);
     tutti_reducer_free(r);
+}
+
+/* ---- a static graph whose first step one rank does not make ---- */
+
+enum { TWICE = 0, NOBODYS = 1, NOT_LATE = 2 }; /* parameters that are marked in another way than once by all */
+
+/* The late rank does without one that the others use, and may take one that nobody else uses. */
+static tutti_status graph_step(const tt_ctx *t, tutti_reducer *r, int late, bool takes_more)
+{
+    static const int order[] = { 4, TWICE, NOT_LATE, 3, TWICE, NOBODYS };
+    tutti_status     st = tutti_reducer_prepare_for_backward(r, NULL, 0);
+    float            twice = 0.0f;
+    int              k;
+
+    fill(r, NOT_LATE, 0.0f); /* what is not used counts as well */
+    for (k = 0; k < 6 && st == TUTTI_OK; k++) {
+        if (order[k] == (t->rank == late ? NOT_LATE : NOBODYS) || (order[k] == NOBODYS && !takes_more))
+            continue;
+        if (order[k] == TWICE)
+            twice += 1.0f;
+        fill(r, order[k], order[k] == TWICE ? twice : 1.0f);
+        st = tutti_reducer_mark_ready(r, order[k]);
+    }
+    return st == TUTTI_OK ? tutti_reducer_finish(r) : st;
+}
+
+static void expect_graph_step(const tt_ctx *t, tutti_reducer *r, int n_active, int n_others)
+{
+    expect(r, TWICE, 2.0f * (float)n_active / (float)t->size);
+    expect(r, NOBODYS, 7.0f);
+    expect(r, NOT_LATE, (float)n_others / (float)t->size);
+    expect(r, 3, (float)n_active / (float)t->size);
+    expect(r, 4, (float)n_active / (float)t->size);
+}
+
+/* So many steps of the others, the first one among them; the late rank has none but one without sync. */
+static tutti_reducer *begin_without(tt_ctx *t, const mode *m, int late, int n_steps)
+{
+    tutti_reducer *r = make(t, m);
+    tutti_joinable joinable;
+    tutti_join    *join = NULL;
+    int            s, i;
+
+    if (t->rank == late) {
+        tutti_reducer_set_sync(r, false);
+        OK(graph_step(t, r, late, false));
+        tutti_reducer_set_sync(r, true);
+    }
+    for (i = 0; i < N; i++)
+        fill(r, i, i == NOBODYS ? 7.0f : 99.0f);
+    OK(tutti_reducer_joinable(r, NULL, &joinable));
+    OK(tutti_join_begin(&joinable, 1, NULL, &join));
+    for (s = 0; s < n_steps && t->rank != late; s++) {
+        OK(graph_step(t, r, late, false));
+        expect_graph_step(t, r, t->size - 1, t->size - 1);
+    }
+    OK(tutti_join_end(join, TUTTI_OK));
+    for (i = 0; i < N && t->rank == late; i++)
+        expect(r, i, i == NOBODYS ? 7.0f : 99.0f);
+    return r;
+}
+
+/* Whether its own first step is the second of all, in which the order of gradients is recorded, or a later one. */
+static void run_late(tt_ctx *t, const mode *m, int late, int n_before)
+{
+    tutti_reducer *r = begin_without(t, m, late, n_before);
+    tutti_joinable joinable;
+    tutti_join    *join = NULL;
+    int            s, q;
+
+    OK(tutti_reducer_joinable(r, NULL, &joinable));
+    OK(tutti_join_begin(&joinable, 1, NULL, &join));
+    for (s = 0; s < 2 + t->rank; s++) {
+        int n_active = 0;
+
+        for (q = 0; q < t->size; q++)
+            n_active += 2 + q > s;
+        OK(graph_step(t, r, late, false));
+        expect_graph_step(t, r, n_active, n_active - (2 + late > s));
+    }
+    OK(tutti_join_end(join, TUTTI_OK));
+    for (s = 0; s < 2; s++) {
+        OK(graph_step(t, r, late, false));
+        expect_graph_step(t, r, t->size, t->size - 1);
+    }
+    tutti_reducer_free(r);
+}
+
+static void a_static_graph_begins_without_a_rank(tt_ctx *t)
+{
+    int bits;
+
+    for (bits = 0; bits < 16; bits++) {
+        const mode m = { .static_graph = true, .views = bits & 1, .hook = bits & 2 ? TUTTI_HOOK_ALLREDUCE : -1 };
+
+        run_late(t, &m, bits & 4 ? 0 : t->size - 1, bits & 8 ? 3 : 1);
+    }
+}
+
+/* The map of what is used was made without it. */
+static void what_only_a_late_rank_uses_is_refused(tt_ctx *t)
+{
+    static const char words[] = "parameter 1 is used by rank 0, and was used by no rank in the first step";
+    tutti_reducer    *r;
+    int               bits, s;
+
+    for (bits = 0; bits < 4; bits++) {
+        const mode m = { .static_graph = true, .views = bits & 1, .hook = bits & 2 ? TUTTI_HOOK_ALLREDUCE : -1 };
+
+        r = begin_without(t, &m, 0, 1);
+        assert_int_equal(graph_step(t, r, 0, true), t->rank == 0 ? TUTTI_E_STATE : TUTTI_E_REMOTE);
+        if (strstr(tutti_last_error(), words) == NULL)
+            fail_msg("other words: %s", tutti_last_error());
+        fill(r, NOBODYS, 7.0f);
+        for (s = 0; s < 3; s++) { /* and without it all goes well */
+            OK(graph_step(t, r, 0, false));
+            expect_graph_step(t, r, t->size, t->size - 1);
+        }
+        tutti_reducer_free(r);
+    }
 }
 
 /* ---- early termination ---- */
@@ -285,6 +406,10 @@ int main(void)
         TT_TEST(uneven_inputs_in_all_modes, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 120000),
         TT_TEST(uneven_inputs_in_all_modes, .ranks = 4, .transports = "shm", .limit_ms = 120000),
         TT_TEST(uneven_inputs_of_a_static_graph, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(a_static_graph_begins_without_a_rank, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000),
+        TT_TEST(a_static_graph_begins_without_a_rank, .ranks = 4, .transports = "shm", .limit_ms = 60000),
+        TT_TEST(what_only_a_late_rank_uses_is_refused, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(what_only_a_late_rank_uses_is_refused, .ranks = 4, .transports = "shm"),
         TT_TEST(early_termination_is_an_error_on_all, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(early_termination_is_an_error_on_all, .ranks = 4, .transports = "shm"),
         TT_TEST(joinables_of_the_program, .ranks = 4, .transports = "shm,threads"),
