@@ -3,7 +3,9 @@
  * run_options.c - one table: option, environment variable, help, and how to read the value.
  *
  * An option --foo-bar is also --foo_bar, takes its value as "--foo-bar x" or "--foo-bar=x", and its
- * default from PET_FOO_BAR. What follows the program's name is the program's. */
+ * default from PET_FOO_BAR. That is read last, and only for options that the command line does not
+ * give: where it does, it does not matter what the variable says. What follows the program's name is
+ * the program's. */
 #include "run_options.h"
 
 #include <ctype.h>
@@ -222,6 +224,8 @@ static const option options[] = {
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0], NAME_MAX_BYTES = NEAR_WORD_MAX };
 
+_Static_assert((int)N_OPTIONS <= (int)RUN_OPTIONS_MAX, "run_options.given has a place for each");
+
 void run_options_help(FILE *out)
 {
     char left[NAME_MAX_BYTES];
@@ -302,6 +306,7 @@ static bool read_value(run_options *o, const option *opt, const char *name, cons
     return opt->read(o, name, value);
 }
 
+/* For the options that the command line has not given. */
 static bool read_environment(run_options *o)
 {
     char name[NAME_MAX_BYTES];
@@ -310,6 +315,8 @@ static bool read_environment(run_options *o)
     char *c;
 
     for (i = 0; i < N_OPTIONS; i++) {
+        if (o->given[i])
+            continue;
         snprintf(name, sizeof name, "PET_%s", options[i].name);
         for (c = name; *c != '\0'; c++)
             *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
@@ -340,6 +347,7 @@ static bool read_with_value(run_options *o, const option *opt, const char *shown
             return wrong(o, "option '%s' needs a value", shown);
         value = argv[++*at];
     }
+    o->given[opt - options] = true;
     return read_value(o, opt, shown, value);
 }
 
@@ -387,8 +395,6 @@ bool run_options_read(run_options *o, int argc, char **argv)
     int i;
 
     *o = (run_options){ .nproc = 1, .nnodes = 1, .master_port = -1 };
-    if (!read_environment(o))
-        return false;
     for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
         if (strcmp(argv[i], "--") == 0) {
             i++;
@@ -401,6 +407,8 @@ bool run_options_read(run_options *o, int argc, char **argv)
         if (!read_option(o, argc, argv, &i))
             return false;
     }
+    if (!read_environment(o))
+        return false;
     if (i >= argc)
         return wrong(o, "no program to run\n  next: tutti run --help");
     o->program = argv + i;

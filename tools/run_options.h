@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { RUN_WORDS_MAX = 512, RUN_ADDR_MAX = 256 };
+enum { RUN_WORDS_MAX = 512, RUN_ADDR_MAX = 256, RUN_OPTIONS_MAX = 64 };
 
 typedef struct run_options {
     bool help;
@@ -25,11 +25,12 @@ typedef struct run_options {
     bool keep;           /* the others, when a rank fails */
     int replacements;
     char **program;      /* the program and its arguments, NULL at the end */
+    bool given[RUN_OPTIONS_MAX]; /* by the command line, in the order of the table */
     char words[RUN_WORDS_MAX];
 } run_options;
 
-/** Read the environment (PET_...), then the command line, argv[0] being the command. False: the words
- * say what is wrong. */
+/** Read the command line, argv[0] being the command, then the environment (PET_...) for the options that it does not give, unless
+ * help is asked for. False: the words say what is wrong. */
 bool run_options_read(run_options *o, int argc, char **argv);
 
 void run_options_help(FILE *out);

@@ -174,6 +174,24 @@ static void wrong_options_get_one_message(void **state)
     }
 }
 
+/* What a variable says does not matter where the command line gives its option, or asks for help. */
+static void the_command_line_wins(void **state)
+{
+    (void)state;
+    check_out("PET_NPROC_PER_NODE=x tutti run -n 2 sh -c 'echo of $WORLD_SIZE'", "[default1]:of 2\n");
+    check_out("PET_NNODES=x tutti run --nnodes=1 echo x", "[default0]:x\n");
+    check_out("PET_NNODES=1:4 tutti run --nnodes 1 echo x", "[default0]:x\n");
+    check_out("PET_STANDALONE=true tutti run --standalone echo x", "[default0]:x\n");
+    check_out("PET_RDZV_BACKEND=c10d tutti run --rdzv-backend=static echo x", "[default0]:x\n");
+    check_out("PET_MAX_RESTARTS=3 PET_TEE=3 tutti run --max_restarts=0 -t0 echo x", "[default0]:x\n");
+    check_out("PET_NNODES=x tutti run --help", "--nproc-per-node N");
+    check_out("PET_LOG_DIR=/tmp tutti run -h", "--nproc-per-node N");
+    check_out("PET_LOG_DIR=/tmp tutti help run", "--nproc-per-node N");
+    check_err("PET_NNODES=x tutti run --nnodes=y true", 2, "--nnodes is 'y'");
+    check_err("PET_NNODES=x tutti run --nproc-per-node=2 true", 2, "PET_NNODES is 'x'");
+    check_err("PET_NNODES=x tutti run true --nnodes=1", 2, "PET_NNODES is 'x'"); /* that is the program's */
+}
+
 static void programs_end_the_command(void **state)
 {
     (void)state;
@@ -312,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_command_explains_itself),
         cmocka_unit_test(options_are_spelt_in_all_ways),
         cmocka_unit_test(wrong_options_get_one_message),
+        cmocka_unit_test(the_command_line_wins),
         cmocka_unit_test(programs_end_the_command),
         cmocka_unit_test(output_that_cannot_be_written),
         cmocka_unit_test(a_taken_port_is_named),
