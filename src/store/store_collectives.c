@@ -115,7 +115,7 @@ static tutti_status begin(call *out, tutti_store_collectives *c, const char *wha
         return tti_fail(TUTTI_E_ARG, "%s over a store: %s is NULL", what,
                         c == NULL ? "collectives" : "an argument");
     if (timeout_ms < TUTTI_INFINITE)
-        return tti_fail(TUTTI_E_ARG, "a time-out of %" PRId64 " ms\n  next: 0 for the store's, -1 for none", timeout_ms);
+        return tti_fail(TUTTI_E_ARG, "a time-out of %" PRId64 " ms\n  next: 0 for 5 minutes, -1 for none", timeout_ms);
     st = tti_store_check_own(c->store);
     if (st == TUTTI_OK)
         st = tti_store_check_key(key);

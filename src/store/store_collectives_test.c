@@ -395,6 +395,7 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(tutti_store_collectives_barrier(c, NULL, 0, true), TUTTI_E_ARG);
     assert_int_equal(tutti_store_collectives_barrier(c, "", 0, true), TUTTI_E_ARG);
     assert_int_equal(tutti_store_collectives_barrier(c, "k", -2, true), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "next: 0 for 5 minutes, -1 for none"));
     assert_int_equal(tutti_store_collectives_all_sum(c, "k", 1, 0, NULL), TUTTI_E_ARG);
     assert_int_equal(tutti_store_collectives_broadcast_recv(c, "k", 0, NULL), TUTTI_E_ARG);
     assert_int_equal(tutti_store_collectives_scatter_send(c, "k", NULL, 0), TUTTI_E_ARG);
