@@ -26,15 +26,18 @@ extern "C" {
  *                     common; their order does not matter, groups are in the order of parent
  * @param n_ranks      [n_lists] how many each list has
  * @param opts         of every part; NULL: every default, which are parent's time-out and a description
- *                     "<parent>:split:<n>" in the n-th split
+ *                     "<parent>:split:<n>" in the n-th split; one that is refused counts
  * @param group_out    the part that this rank is in, or TUTTI_NON_MEMBER
  *
- * @errors   TUTTI_E_ARG      no lists, an empty list, a rank out of range, twice, or in two lists; found
- *                            before anything is made
+ * @errors   TUTTI_E_ARG      no lists, an empty list, a rank out of range, twice, or in two lists, or a bad option; found
+ *                            before anything is made. Those that were given others, and wait for this rank in a part,
+ *                            are told
  *           TUTTI_E_STATE    there is no world
  *           TUTTI_E_TIMEOUT  a member of the part did not come; the text names it
  *           TUTTI_E_PEER     one of this host is gone, and had not come
- *           TUTTI_E_MISMATCH another rank has other members in this part
+ *           TUTTI_E_MISMATCH another rank has other members in this part, or has refused its lists or options; the text
+ *                            has its reason. One whose lists do not say in which part it is tells those of the first 16
+ *           TUTTI_E_REMOTE   another member cannot make this part, for want of memory, say; the text has its reason
  *           what finished parent, if it is finished
  * @threads  one at a time per parent
  * @source   torch.distributed.split_group (which needs a group bound to a device, and checks no list beyond

@@ -107,8 +107,10 @@ void tti_world_take_back_will(tti_port *port, tti_store_will *will, tutti_status
 void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure);
 /** The same where a group of root's is to be, for those that wait there for the member whose rank in the world is that. */
 void tti_group_tell_of(tti_port *port, tutti_store *root, int rank, tutti_status failure);
-/** The same of group number id of world, which this rank alone cannot make, for those that look for it there; told is what they
- * fail with. */
+/** The same of a group with its keys in that folder of world's store, which this rank alone cannot make, for those that look for it
+ * there; told is what they fail with. */
+void tti_group_tell_in(tutti_group *world, const char *folder, tutti_status told, tutti_status failure);
+/** The same of group number id of world. */
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure);
 /** The same of a group whose store is there, and of which this rank is a member: for those, too, that found connections for it. */
 void tti_group_tell_members(tutti_group *group, tutti_status told, tutti_status failure);
@@ -120,6 +122,12 @@ void tti_group_tell_left_out(tutti_group *world, uint32_t id, tutti_status failu
 /** Make a world that has met nobody yet: without backend and keys, until it is reconfigured. */
 tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const tti_join *join,
                              tutti_group **group_out);
+
+/* new_group.c */
+
+/** This rank cannot make the group with its keys in that folder of world's store, because of st and the last error, which stay: where
+ * only this rank knows, tell those that wait for it there. Within a second. */
+void tti_group_refuse(tutti_group *world, const char *folder, tutti_status st);
 
 /* reconfigure.c */
 

@@ -233,11 +233,19 @@ static void begin_numbered(tti_making *making, tutti_group *world, uint32_t id)
     tti_making_begin(making, world->runner->port, world->store, folder, world->rank, world);
 }
 
+void tti_group_refuse(tutti_group *world, const char *folder, tutti_status st)
+{
+    if (is_own(st) && world->size > 1 && world->store != NULL)
+        tti_group_tell_in(world, folder, told_as(st), st);
+}
+
 /* This rank cannot make group number id. Those who can are told; st stays. */
 static tutti_status refuse(tutti_group *world, uint32_t id, tutti_status st)
 {
-    if (is_own(st) && world->size > 1 && world->store != NULL)
-        tti_group_tell_why(world, id, told_as(st), st);
+    char folder[16];
+
+    snprintf(folder, sizeof folder, "%u", id);
+    tti_group_refuse(world, folder, st);
     return st;
 }
 

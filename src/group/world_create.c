@@ -126,7 +126,7 @@ static void tell_at(tti_port *port, tutti_store *store, const char *below, const
                     tutti_status failure)
 {
     const int64_t until = tti_port_now(port) + TTI_SECOND;
-    char          key[64];
+    char          key[TTI_GROUP_NAME_MAX + 64];
     int           i;
 
     for (i = 0; i < 2 * TTI_DEVICES; i++) {
@@ -222,13 +222,21 @@ static tti_trouble refusal_of(const tutti_group *world, tutti_status told, char 
     return trouble;
 }
 
-void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure)
+void tti_group_tell_in(tutti_group *world, const char *folder, tutti_status told, tutti_status failure)
 {
-    char              below[16], what[24];
+    char              below[TTI_GROUP_NAME_MAX + 4], what[24];
     const tti_trouble trouble = refusal_of(world, told, what);
 
-    snprintf(below, sizeof below, "%u//", id);
+    snprintf(below, sizeof below, "%s//", folder);
     tell_at(world->runner->port, world->store, below, what, &trouble, failure);
+}
+
+void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure)
+{
+    char folder[16];
+
+    snprintf(folder, sizeof folder, "%u", id);
+    tti_group_tell_in(world, folder, told, failure);
 }
 
 void tti_group_tell_members(tutti_group *group, tutti_status told, tutti_status failure)

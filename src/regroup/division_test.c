@@ -263,6 +263,32 @@ static void test_cannot_begin(void **state)
     end();
 }
 
+/* Nor with lists or options that are refused before anything is looked up. */
+static void test_refused(void **state)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *part = NULL;
+    uint64_t            before;
+
+    (void)state;
+    begin("cpu:host,cuda:splits");
+    before = next_number();
+    assert_int_equal(tutti_split_group(world, NULL, NULL, 0, NULL, &part), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "there are no lists"));
+    assert_int_equal(seen.n_sat_out, 1);
+    assert_true(seen.has_failed);
+    assert_int_equal(seen.step, 1);
+    opts.use_local_synchronization = true;
+    assert_int_equal(split(&opts, &part), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "use_local_synchronization is for tutti_new_group"));
+    assert_int_equal(seen.n_sat_out, 2);
+    assert_int_equal(seen.step, 2);
+    assert_int_equal(next_number(), before + 3);
+    assert_int_equal(split(NULL, &part), TUTTI_OK);
+    assert_int_equal(seen.step, 3);
+    end();
+}
+
 /* A backend that has not been asked for its part cannot have told that of it which is divided. */
 static void test_not_asked(void **state)
 {
@@ -352,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_member),   cmocka_unit_test(test_wrapped), cmocka_unit_test(test_in_no_part),
         cmocka_unit_test(test_cannot_come), cmocka_unit_test(test_turn), cmocka_unit_test(test_not_told),
         cmocka_unit_test(test_cannot_begin), cmocka_unit_test(test_not_asked), cmocka_unit_test(test_own_backend_has_the_turn),
+        cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, register_all, NULL);

@@ -10,8 +10,12 @@
  *         have to come to. Where the parent has one, the division has a turn among the parent's collectives: what was issued
  *         before it has been run, what is issued later comes after it, alike on all members. And a rank that is in no part
  *         waits for the others; one that fails has its turn, too, and tells the backends that it makes no part.
- * True    Lists are checked before the first step that others can see: bad ones make nothing, also not on other ranks, which
- *         have the same arguments.
+ * True    Lists are checked before the first step that others can see: bad ones make nothing.
+ * Refused A call that this rank refuses, for its lists or its options, counts, too, and has its turn: the next one has the same number
+ *         on all members. Those that were given other arguments may wait for it in a part: they find the refusal there, as those
+ *         of a new_group do. Its part is that of the list in which it stands. Where its lists do not tell which one that is it
+ *         refuses the first TOLD_PARTS_MAX parts, and who waits in a later one does so until time is up. By colours
+ *         nothing is counted before all have exchanged them.
  * Source  torch.distributed.split_group; the split by colours is MPI's, without its key. */
 #include "group/make.h"
 #include "group/recorded.h"
@@ -23,11 +27,13 @@
 #include <tutti/private.h>
 #include <tutti/regroup.h>
 
+enum { TOLD_PARTS_MAX = 16, TOLD_SECONDS = 3, ANY_PART = -1 };
+
 /* This rank's part of a split. */
 typedef struct share {
     const int *members; /* [n] ranks of the parent, in any order */
     int        n;
-    int        index; /* of the part */
+    int        index; /* of the part; ANY_PART: nobody knows, as the lists are wrong */
 } share;
 
 /* ---- one part ---- */
@@ -65,9 +71,38 @@ static void fill_ranks(tutti_group *group, const tutti_group *parent, const shar
     group->rank = tti_group_find(group, parent->ranks[parent->rank]);
 }
 
+/* This rank will not come to its part, whatever the others do: they are told where they may wait for it. st and the last error stay. */
+static tutti_status refuse(tutti_group *parent, const share *mine, uint32_t step, tutti_status st)
+{
+    tutti_group  *world = parent->world;
+    tti_port     *port = world->runner->port;
+    const int64_t began_ns = tti_port_now(port);
+    const int     most = parent->size < TOLD_PARTS_MAX ? parent->size : TOLD_PARTS_MAX;
+    const int     n = mine->n > 0 ? 1 : mine->index == ANY_PART ? most : 0;
+    tutti_group   part = { .size = 0 }; /* for its name */
+    tti_making    makings[TOLD_PARTS_MAX];
+    char          words[TTI_GROUP_WORDS_MAX];
+    int           i, n_told = 0;
+
+    if (parent->size == 1 || world->store == NULL || tti_group_is_finished(parent))
+        return st;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    while (n_told < n && tti_port_now(port) < began_ns + TTI_SECOND &&
+           name_part(&part, parent, step, mine->n > 0 ? mine->index : n_told) == TUTTI_OK) {
+        tti_making_begin(&makings[n_told++], port, world->store, part.name, world->rank, world);
+        tti_fail(st, "%s", words);
+        tti_group_refuse(world, part.name, st);
+    }
+    tti_fail(st, "%s", words);
+    for (i = 0; i < n_told; i++) /* who serves the store stays until they have heard it */
+        st = tti_making_end(&makings[i], TTI_MADE_BY_OURS, began_ns + TOLD_SECONDS * TTI_SECOND, st);
+    return st;
+}
+
 /* The name and the ranks are there. */
 static tutti_status open_named(tutti_group *group, tutti_group *world, int64_t deadline_ns)
 {
+    const bool   divides = tti_routes_divide(group->division.from); /* such a backend tells its fellows by itself */
     tti_making   making;
     uint64_t     record = 0;
     tutti_status st;
@@ -79,6 +114,8 @@ static tutti_status open_named(tutti_group *group, tutti_group *world, int64_t d
         record = tti_recorded_regrouping(group, TUTTI_RECORD_SPLIT_GROUP, -1, 0);
         st = tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE);
     }
+    if (group->size > 1 && !divides)
+        tti_group_refuse(world, group->name, st);
     return tti_recorded_regrouping_end(record, tti_making_end(&making, tti_made_by(group), deadline_ns, st));
 }
 
@@ -91,7 +128,7 @@ static tutti_status open_part(tutti_group *group, tutti_group *parent, const sha
     if (st == TUTTI_OK)
         st = tti_group_open_stores(group, group->name, parent->world->store);
     if (st != TUTTI_OK)
-        return st;
+        return refuse(parent, mine, group->division.step, st);
     fill_ranks(group, parent, mine);
     return open_named(group, parent->world, deadline_ns);
 }
@@ -109,14 +146,16 @@ static tutti_status take_part(tutti_group *group, tutti_group *parent, const sha
     return st;
 }
 
-/* As far as this rank comes in step of the parent's divisions. Where it comes to no backends they are told all the same: those of
- * other members may wait for it. group_out: NULL if it has no part. */
-static tutti_status come(tutti_group *parent, const share *mine, uint32_t step, const tutti_group_options *opts,
+/* As far as this rank comes in step of the parent's divisions; not at all with arguments that were refused, as st and the last error
+ * say. Where it comes to no backends they are told all the same: those of other members may wait for it. group_out: NULL if it has no
+ * part. */
+static tutti_status come(tutti_group *parent, const share *mine, uint32_t step, const tutti_group_options *opts, tutti_status st,
                          tutti_group **group_out)
 {
     tutti_group *group = NULL;
-    tutti_status st = tti_group_alloc(-1, mine->n > 0 ? mine->n : 1, &group);
 
+    if (st == TUTTI_OK)
+        st = tti_group_alloc(-1, mine->n > 0 ? mine->n : 1, &group);
     if (st == TUTTI_OK)
         st = tti_group_inherit(group, parent, opts);
     if (st == TUTTI_OK) {
@@ -124,6 +163,7 @@ static tutti_status come(tutti_group *parent, const share *mine, uint32_t step, 
         st = take_part(group, parent, mine);
     } else {
         tti_routes_leave(parent, step);
+        st = refuse(parent, mine, step, st);
     }
     if (st == TUTTI_OK && mine->n > 0)
         *group_out = group;
@@ -135,35 +175,39 @@ static tutti_status come(tutti_group *parent, const share *mine, uint32_t step, 
 /* The same, in the parent's turn where it has a backend that wants all of its members: on all of them or on none, also on one that
  * fails, as the parent's calls are counted. */
 static tutti_status come_in_turn(tutti_group *parent, const share *mine, uint32_t step, const tutti_group_options *opts,
-                                 tutti_group **group_out)
+                                 tutti_status st, tutti_group **group_out)
 {
+    char         words[TTI_GROUP_WORDS_MAX];
     tti_turns    turns;
-    tutti_status st;
+    tutti_status taken;
 
     if (!tti_routes_divide(parent))
-        return come(parent, mine, step, opts, group_out);
-    st = tti_turns_take(parent, 1, &turns);
+        return come(parent, mine, step, opts, st, group_out);
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    taken = tti_turns_take(parent, 1, &turns);
+    if (taken != TUTTI_OK)
+        return taken;
     if (st != TUTTI_OK)
-        return st;
-    st = come(parent, mine, step, opts, group_out);
+        tti_fail(st, "%s", words);
+    st = come(parent, mine, step, opts, st, group_out);
     tti_turns_give(&turns, "split_group", TUTTI_OK); /* what fails is the part */
     return st;
 }
 
-/* Make this rank's part; one without members: it has none. */
-static tutti_status make_part(tutti_group *parent, const share *mine, const tutti_group_options *opts,
+/* Make this rank's part; one without members: it has none. st: what came of reading the arguments. Where they are refused it takes
+ * its number and its turn, and no more. */
+static tutti_status make_part(tutti_group *parent, const share *mine, const tutti_group_options *opts, tutti_status st,
                               tutti_group **group_out)
 {
     const uint32_t      split = take_split_number(parent);
     tutti_group_options own = *opts;
     tutti_group        *group = NULL;
     char                desc[TTI_GROUP_NAME_MAX + 24];
-    tutti_status        st;
 
     snprintf(desc, sizeof desc, "%s:split:%u", parent->name, split);
     if (own.desc == NULL)
         own.desc = desc;
-    st = come_in_turn(parent, mine, split, &own, &group);
+    st = come_in_turn(parent, mine, split, &own, st, &group);
     if (st != TUTTI_OK)
         return st;
     if (group == NULL) {
@@ -191,6 +235,33 @@ static share find_share(const tutti_group *parent, const int *const *lists, cons
     return (share){ .n = 0 };
 }
 
+/* The same of lists that may be wrong. */
+static share guess_share(const tutti_group *parent, const int *const *lists, const int *n_ranks, int n_lists)
+{
+    const bool are_there = lists != NULL && n_ranks != NULL;
+    share      mine;
+    int        i;
+
+    for (i = 0; are_there && i < n_lists && i < parent->size; i++) {
+        if (lists[i] == NULL || n_ranks[i] < 1 || n_ranks[i] > parent->size)
+            continue;
+        mine = find_share(parent, &lists[i], &n_ranks[i], 1);
+        mine.index = i;
+        if (mine.n > 0)
+            return mine;
+    }
+    return (share){ .index = ANY_PART };
+}
+
+static tutti_status check_alive(tutti_group *parent, const char *what)
+{
+    const tutti_status st = tti_group_enter(parent);
+
+    if (st == TUTTI_OK)
+        tti_group_leave(parent, what, TUTTI_OK);
+    return st;
+}
+
 /* The parent of a split: not NULL if this rank is a member, and not finished. */
 static tutti_status begin_split(const char *what, tutti_group *parent,
                                 const tutti_group_options *opts, tutti_group_options *known,
@@ -201,11 +272,8 @@ static tutti_status begin_split(const char *what, tutti_group *parent,
 
     if (st == TUTTI_OK)
         st = tti_joint_options_read(what, opts, known);
-    if (st == TUTTI_OK && g != NULL) {
-        st = tti_group_enter(g); /* is it alive? */
-        if (st == TUTTI_OK)
-            tti_group_leave(g, what, TUTTI_OK);
-    }
+    if (st == TUTTI_OK && g != NULL)
+        st = check_alive(g, what);
     if (st == TUTTI_OK)
         *group_out = g;
     return st;
@@ -218,21 +286,27 @@ static tutti_status split_by_lists(tutti_group *parent, const int *const *lists,
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
     tutti_group        *g = NULL;
     share               mine;
-    tutti_status        st = begin_split("split_group", parent, opts, &known, &g);
+    tutti_status        st = tti_group_resolve(parent, "split_group", &g);
 
     if (st != TUTTI_OK)
         return st;
+    st = tti_joint_options_read("split_group", opts, &known);
     if (g == NULL) {
-        tti_non_member_begins();
-        *group_out = TUTTI_NON_MEMBER;
-        return TUTTI_OK;
-    }
-    st = tti_lists_check("split_group", g->size, lists, n_ranks, n_lists);
-    if (st != TUTTI_OK)
+        if (st == TUTTI_OK) {
+            tti_non_member_begins();
+            *group_out = TUTTI_NON_MEMBER;
+        }
         return st;
-    mine = find_share(g, lists, n_ranks, n_lists);
+    }
+    if (st == TUTTI_OK) {
+        st = check_alive(g, "split_group");
+        if (st != TUTTI_OK) /* nobody divides it any more: nothing to be counted */
+            return st;
+        st = tti_lists_check("split_group", g->size, lists, n_ranks, n_lists);
+    }
+    mine = st == TUTTI_OK ? find_share(g, lists, n_ranks, n_lists) : guess_share(g, lists, n_ranks, n_lists);
     tti_regroup_begins(g, TTI_DEED_SPLIT_GROUP);
-    st = make_part(g, &mine, &known, group_out);
+    st = make_part(g, &mine, &known, st, group_out);
     tti_regroup_ends(g);
     return st;
 }
@@ -285,7 +359,7 @@ static tutti_status exchange_colors(tutti_group *g, int32_t color, const tutti_g
     }
     if (st == TUTTI_OK) {
         mine = gather_share(g, colors, members);
-        st = make_part(g, &mine, opts, group_out);
+        st = make_part(g, &mine, opts, TUTTI_OK, group_out);
     }
     tti_regroup_ends(g);
     free(colors);

@@ -125,6 +125,20 @@ static void a_group_that_is_refused(tt_ctx *t)
     make_and_leave(t, make_wrong, TUTTI_E_ARG, TUTTI_E_MISMATCH);
 }
 
+static tutti_status split_wrong(tt_ctx *t, tutti_group **group_out)
+{
+    const int        all[] = { 0, 1 }, n[] = { 2 };
+    const int *const lists[] = { all };
+
+    return tutti_split_group(NULL, t->rank == 0 ? NULL : lists, n, 1, NULL, group_out);
+}
+
+/* The same, and it does not know for which part the other one waits. */
+static void a_split_that_is_refused(tt_ctx *t)
+{
+    make_and_leave(t, split_wrong, TUTTI_E_ARG, TUTTI_E_MISMATCH);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -132,6 +146,7 @@ int main(void)
         TT_TEST(a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_split, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_group_that_is_refused, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_split_that_is_refused, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

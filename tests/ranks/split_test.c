@@ -77,7 +77,7 @@ static tutti_status try_split(tt_ctx *t, const int *const *lists, const int *n, 
     return st;
 }
 
-/* Every list is checked on every rank, also those behind its own. */
+/* Every list is checked on every rank, also those behind its own. What is refused counts. */
 static void what_is_wrong_is_found_first(tt_ctx *t)
 {
     const int        mine[] = { t->rank }, outside[] = { t->size }, twice[] = { 0, 0 };
@@ -99,7 +99,7 @@ static void what_is_wrong_is_found_first(tt_ctx *t)
     opts.use_local_synchronization = true;
     assert_int_equal(tutti_split_group(t->group, b, (const int[]){ 1, 1 }, 2, &opts, &group), TUTTI_E_ARG);
     assert_int_equal(tutti_split_group(t->group, b, (const int[]){ 1, 1 }, 2, NULL, &group), TUTTI_OK);
-    assert_string_equal(tutti_get_group_name(group), t->rank == 0 ? "0:split:1.0" : "0:split:1.1");
+    assert_string_equal(tutti_get_group_name(group), t->rank == 0 ? "0:split:7.0" : "0:split:7.1");
 }
 
 /* Ranks that put others into the part of one name are told so. */

@@ -153,6 +153,50 @@ static void one_refuses_subgroups(tt_ctx *t)
     a_group_works();
 }
 
+/* Four ranks split in two pairs, of which one rank is given what it refuses: who waits for it is told, the other pair goes on. */
+static void split_in_pairs(tt_ctx *t, int refuses, const int *const *lists, const int *n, const tutti_group_options *opts,
+                           const char *words)
+{
+    const int     fellow = (refuses + 2) % 4;
+    const int64_t start = now_ms();
+    tutti_group  *group = NULL;
+    char          who[40];
+
+    assert_int_equal(tutti_split_group(t->group, lists, n, 2, opts, &group),
+                     t->rank == refuses ? TUTTI_E_ARG : t->rank == fellow ? TUTTI_E_MISMATCH : TUTTI_OK);
+    expect_in_time(start);
+    if (t->rank != refuses && t->rank != fellow)
+        return;
+    assert_ptr_equal(group, TUTTI_NO_GROUP);
+    expect_words(words);
+    snprintf(who, sizeof who, "rank %d cannot make it: ", refuses);
+    if (t->rank == fellow)
+        expect_words(who);
+}
+
+/* For a list, for want of lists, and for options; and all go on counting alike. */
+static void one_refuses_a_split(tt_ctx *t)
+{
+    const int           crossed[] = { 3, 1 }, rest[] = { 2, 0 }, twice[] = { 1, 3, 3 }, n[] = { 2, 2 }, n_twice[] = { 3, 2 };
+    const int *const    lists[] = { crossed, rest }, *const wrong[] = { twice, rest };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    float               x = 1.0f;
+
+    split_in_pairs(t, 1, t->rank == 1 ? wrong : lists, t->rank == 1 ? n_twice : n, NULL, "split_group: rank 3 is in list 0 twice");
+    split_in_pairs(t, 2, t->rank == 2 ? NULL : lists, n, NULL, "split_group: there are no lists");
+    opts.backend = "nonsense";
+    split_in_pairs(t, 3, lists, n, t->rank == 3 ? &opts : NULL, "nonsense");
+    opts = (tutti_group_options)TUTTI_GROUP_OPTIONS;
+    opts.timeout_ms = -5;
+    split_in_pairs(t, 0, lists, n, t->rank == 0 ? &opts : NULL, "split_group: timeout_ms is -5");
+    assert_int_equal(tutti_split_group(t->group, lists, n, 2, NULL, &group), TUTTI_OK);
+    assert_string_equal(tutti_get_group_name(group), t->rank % 2 == 1 ? "0:split:5.0" : "0:split:5.1");
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_OK);
+    assert_int_equal((int)x, 2);
+    a_group_works();
+}
+
 /* A backend of the program's own: its members meet in the group's store, unless none is to wait for the others, and that is all they do. */
 static _Atomic bool meets_at_once; /* it refuses groups that wait for nobody */
 
@@ -882,6 +926,8 @@ int main(void)
         TT_TEST(one_cannot_load_its_backend, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_subgroups, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_subgroups, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_a_split, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_a_split, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_that_asks, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
