@@ -11,8 +11,11 @@
  * What holds for all of it:
  * - Making a mesh, and flattening or splitting one, makes groups: every rank of the calling thread's world does it, also
  *   one that is not in the mesh, in the same order, with the same arguments. All meet and compare before
- *   anything is made: if one differs, all get TUTTI_E_MISMATCH, and none has made a group. Everything else is
- *   local.
+ *   anything is made: if one differs, all get TUTTI_E_MISMATCH, and none has made a group. Names, the device, and whether there
+ *   is a time-out are compared, too; how long it is, and desc, are not. What one rank refuses fails on all: there with
+ *   its own status, elsewhere with TUTTI_E_MISMATCH, or TUTTI_E_REMOTE if something was lacking there; the next call is the same
+ *   one for all. Only calls whose mesh_out or mesh is NULL, or whose world is not there, are told to nobody. Everything
+ *   else is local.
  * - A mesh that is NULL is refused with TUTTI_E_ARG; what returns a value returns -1, NULL, 0 or false.
  * - Slices and flattened meshes share the groups of the mesh that they come from, their root: a group is
  *   made once. Where a dimension is the whole world, and no time-out of its own is asked for, it is the world.
@@ -49,7 +52,8 @@ typedef struct tutti_device_mesh tutti_device_mesh;
  *           TUTTI_E_UNSUPPORTED  the world has no backend for device_type, or more than TUTTI_MESH_DIMS_MAX dimensions
  *           TUTTI_E_STATE        there is no world
  *           TUTTI_E_MISMATCH     a rank makes another mesh than rank 0, on all ranks; the text names it, and has
- *                                both
+ *                                both. Or another rank refuses its arguments; the text has its words
+ *           TUTTI_E_REMOTE       another rank has no memory for its call, or not the backend; the text has its words
  *           TUTTI_E_TIMEOUT      a rank did not come; the text names it
  *           TUTTI_E_PEER         one of this host is gone, and had not come
  * @threads  one at a time per world

@@ -109,7 +109,7 @@ static tutti_status make_root(tutti_group *world, const tti_mesh_plan *plan,
 
     st = tti_mesh_family_create(world, plan, &family);
     if (st != TUTTI_OK)
-        return st;
+        return groups != NULL ? st : tti_mesh_refuse(world, st);
     st = groups != NULL ? tti_mesh_family_adopt(family, groups)
                         : tti_mesh_family_connect(family, tti_mesh_all(&family->layout));
     if (st == TUTTI_OK)
@@ -326,7 +326,7 @@ static tutti_status flatten_to(tutti_device_mesh *mesh, const char *name,
         return TUTTI_OK;
     }
     if (name[0] == '\0')
-        return tti_fail(TUTTI_E_ARG, "device mesh: flattening to an empty name");
+        return tti_mesh_refuse(mesh->family->world, tti_fail(TUTTI_E_ARG, "device mesh: flattening to an empty name"));
     st = tti_mesh_check_world(mesh->family);
     if (st != TUTTI_OK)
         return st;
@@ -351,6 +351,8 @@ tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const char *dim_
         st = join_names(mesh, &joined);
     if (st == TUTTI_OK)
         st = flatten_to(mesh, joined != NULL ? joined : dim_name, mesh_out);
+    else
+        st = tti_mesh_refuse(mesh->family->world, st);
     free(joined);
     return st;
 }

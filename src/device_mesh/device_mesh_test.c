@@ -345,7 +345,7 @@ static void flatten_refused(fake_rank *r)
     CHECK(tutti_device_mesh_flatten(mesh, "", &out) == TUTTI_E_ARG && said("empty name"));
     CHECK(tutti_device_mesh_flatten(bare, NULL, &out) == TUTTI_E_ARG && said("no names to join"));
     CHECK(tutti_device_mesh_flatten(mesh, "x", NULL) == TUTTI_E_ARG && out == NULL);
-    CHECK(r->world->n_meshes == 3); /* two meshes and a flatten: what was refused did not count */
+    CHECK(r->world->n_meshes == 7); /* two meshes, a flatten, and four that were refused */
     tutti_device_mesh_free(all);
     tutti_device_mesh_free(dp);
     all = flatten(bare, "all");
@@ -440,7 +440,7 @@ static void refused(fake_rank *r)
     CHECK(tutti_init_device_mesh(TUTTI_CUDA, pair, 2, NULL, &mesh) == TUTTI_E_UNSUPPORTED);
     CHECK(tutti_init_device_mesh(TUTTI_CPU, pair, 2, NULL, NULL) == TUTTI_E_ARG);
     CHECK(tutti_device_mesh_create(TUTTI_CPU, NULL, pair, 2, NULL, &raw, &mesh) == TUTTI_E_ARG);
-    CHECK(tutti_get_pg_count() == 1 && r->world->n_meshes == 0 && r->world->meshes == NULL);
+    CHECK(tutti_get_pg_count() == 1 && r->world->n_meshes == 9 && r->world->meshes == NULL);
     mesh = make(pair, 2, NULL); /* and the world goes on */
     CHECK(try_slice(mesh, "dp", NULL) == TUTTI_E_ARG && said("no names"));
     tutti_device_mesh_free(mesh);
@@ -482,6 +482,176 @@ static void test_different(void **state)
 {
     (void)state;
     assert_int_equal(fake_ranks(4, different, NULL), 0);
+}
+
+/* All count groups alike: the next one has the same number everywhere. */
+static void check_numbers(const fake_rank *r)
+{
+    tutti_group *group = NULL;
+
+    CHECK(tutti_new_group(NULL, 0, NULL, &group) == TUTTI_OK && sum_along(group, 1) == r->size);
+}
+
+/* The same grid of the same ranks, where one rank asks for a time-out of its own: it would make groups that are the world elsewhere. */
+static void time_outs_differ(fake_rank *r)
+{
+    const int           shape[] = { 1, 3 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_device_mesh  *mesh = NULL;
+
+    if (r->rank == 1)
+        opts.timeout_ms = LONG_MS / 10;
+    CHECK(tutti_device_mesh_create(TUTTI_CPU, NULL, shape, 2, dp_tp, &opts, &mesh) == TUTTI_E_MISMATCH);
+    CHECK(mesh == NULL && said("rank 1 makes ") && said("cpu groups with a time-out of their own along 0 1 of 1 x 3"));
+    CHECK(said("cpu groups along 0 1 of 1 x 3") && tutti_get_pg_count() == 1);
+    check_numbers(r);
+}
+
+static void test_time_outs_differ(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(3, time_outs_differ, NULL), 0);
+}
+
+/* The same grid, made anew and by splitting: one makes groups along all of it, the other along the parts. */
+static void parts_differ(fake_rank *r)
+{
+    const int          line[] = { 1, 4 };
+    const int          grid_of_3[] = { 1, 2, 2 };
+    tutti_device_mesh *base = make(line, 2, pp_dp_tp);
+    tutti_device_mesh *mesh = NULL;
+    const int          n_made = tutti_get_pg_count();
+    tutti_status       st;
+
+    if (r->rank == 3)
+        st = tutti_device_mesh_unflatten(base, 1, &grid_of_3[1], 2, &pp_dp_tp[1], &mesh);
+    else
+        st = tutti_init_device_mesh(TUTTI_CPU, grid_of_3, 3, pp_dp_tp, &mesh);
+    CHECK(st == TUTTI_E_MISMATCH && mesh == NULL && said("rank 3 makes "));
+    CHECK(said("groups along 1 2 of 1 x 2 x 2 (pp, dp, tp)") && said("groups along 0 1 2 of 1 x 2 x 2 (pp, dp, tp)"));
+    CHECK(tutti_get_pg_count() == n_made);
+    check_numbers(r);
+    tutti_device_mesh_free(base);
+}
+
+static void test_parts_differ(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(4, parts_differ, NULL), 0);
+}
+
+/* Two equal meshes, one of which knows the plane already: the same flattening makes groups of the other one alone. */
+static void flattened_of_another(fake_rank *r)
+{
+    const int          shape[] = { 1, 2, 2 };
+    tutti_device_mesh *knows = make(shape, 3, pp_dp_tp);
+    tutti_device_mesh *fresh = make(shape, 3, pp_dp_tp);
+    tutti_device_mesh *of_knows = slice(knows, "pp", "dp");
+    tutti_device_mesh *of_fresh = slice(fresh, "pp", "dp");
+    tutti_device_mesh *flat = flatten(of_knows, "flat");
+    tutti_device_mesh *out = NULL;
+    const int          n_made = tutti_get_pg_count();
+
+    CHECK(tutti_device_mesh_flatten(r->rank == 2 ? of_fresh : of_knows, "again", &out) == TUTTI_E_MISMATCH && out == NULL);
+    CHECK(said("rank 2 makes ") && said("a name for cpu groups along 0 1, flattened to again, of 1 x 2 x 2"));
+    CHECK(tutti_get_pg_count() == n_made);
+    check_numbers(r);
+    tutti_device_mesh_free(flat);
+    tutti_device_mesh_free(of_fresh);
+    tutti_device_mesh_free(of_knows);
+    tutti_device_mesh_free(fresh);
+    tutti_device_mesh_free(knows);
+}
+
+static void test_flattened_of_another(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(4, flattened_of_another, NULL), 0);
+}
+
+/* One rank's mesh is for memory of another device. The world has a row for that, and nothing is made with it. */
+static void devices_differ(fake_rank *r)
+{
+    const int          shape[] = { 2, 1 };
+    tutti_device_mesh *mesh = NULL;
+
+    r->world->routes[TUTTI_CUDA].ops = &fake_ops;
+    CHECK(tutti_init_device_mesh(r->rank == 1 ? TUTTI_CUDA : TUTTI_CPU, shape, 2, dp_tp, &mesh) == TUTTI_E_MISMATCH);
+    r->world->routes[TUTTI_CUDA].ops = NULL;
+    CHECK(mesh == NULL && said("rank 1 makes ") && said("cuda groups along 0 1 of 2 x 1") && said("cpu groups along 0 1 of 2 x 1"));
+    CHECK(tutti_get_pg_count() == 1);
+}
+
+static void test_devices_differ(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, devices_differ, NULL), 0);
+}
+
+/* ---- refused by one ---- */
+
+/* What rank `by` has refused, with a word of why: it has its own failure, the others hear of it. */
+static void check_refused(const fake_rank *r, int by, tutti_status st, const char *why)
+{
+    char who[48];
+
+    snprintf(who, sizeof who, "rank %d cannot make its own: ", by);
+    CHECK(st == (r->rank == by ? TUTTI_E_ARG : TUTTI_E_MISMATCH) && said(why));
+    CHECK(said(who) == (r->rank != by));
+}
+
+/* Whatever call it is that one rank refuses, and whoever: the others do not wait for that rank, and the next call is the same for all. */
+static void refused_by_one(fake_rank *r)
+{
+    const int          square[] = { 2, 2 };
+    const int          large[] = { 2, 3 };
+    const char *const  a_b[] = { "a", "b" };
+    tutti_device_mesh *mesh = NULL;
+    tutti_device_mesh *dp_tp_mesh;
+    tutti_status       st;
+
+    st = tutti_init_device_mesh(TUTTI_CPU, r->rank == 3 ? large : square, 2, dp_tp, &mesh);
+    check_refused(r, 3, st, "its shape has 6 ranks, but the world has 4");
+    dp_tp_mesh = make(square, 2, dp_tp);
+    st = tutti_device_mesh_flatten(dp_tp_mesh, r->rank == 0 ? "tp" : "all", &mesh);
+    check_refused(r, 0, st, "'tp' is the name of other dimensions");
+    st = tutti_device_mesh_flatten(dp_tp_mesh, r->rank == 2 ? "" : "all", &mesh);
+    check_refused(r, 2, st, "empty name");
+    st = tutti_device_mesh_unflatten(dp_tp_mesh, 1, r->rank == 1 ? large : (int[]){ 1, 2 }, 2, a_b, &mesh);
+    check_refused(r, 1, st, "do not multiply to 2");
+    st = tutti_device_mesh_unflatten(dp_tp_mesh, 1, (int[]){ 1, 2 }, 2, r->rank == 1 ? dp_tp : a_b, &mesh);
+    check_refused(r, 1, st, "both named 'dp'");
+    CHECK(mesh == NULL && r->world->n_meshes == 6);
+    mesh = flatten(dp_tp_mesh, "all");
+    tutti_device_mesh_free(mesh);
+    tutti_device_mesh_free(dp_tp_mesh);
+    check_numbers(r);
+}
+
+static void test_refused_by_one(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(4, refused_by_one, NULL), 0);
+}
+
+/* Names that cannot be joined, on one rank: its mesh has none. */
+static void no_names_on_one(fake_rank *r)
+{
+    const int          shape[] = { 1, 2 };
+    tutti_device_mesh *named = make(shape, 2, dp_tp);
+    tutti_device_mesh *bare = make(shape, 2, NULL);
+    tutti_device_mesh *out = NULL;
+
+    check_refused(r, 1, tutti_device_mesh_flatten(r->rank == 1 ? bare : named, NULL, &out), "no names to join");
+    tutti_device_mesh_free(flatten(named, NULL));
+    tutti_device_mesh_free(bare);
+    tutti_device_mesh_free(named);
+}
+
+static void test_no_names_on_one(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, no_names_on_one, NULL), 0);
 }
 
 /* A rank that does not come: the others' call ends in time, nothing was made, and everybody who came hears the
@@ -658,7 +828,9 @@ int main(void)
         TEST(test_non_members),   TEST(test_slices),          TEST(test_slices_refused),
         TEST(test_flattened),     TEST(test_flatten_refused), TEST(test_read_while_flattening),
         TEST(test_refused),       TEST(test_different),       TEST(test_missing),
-        TEST(test_null),
+        TEST(test_null),          TEST(test_time_outs_differ), TEST(test_parts_differ),
+        TEST(test_flattened_of_another), TEST(test_devices_differ),
+        TEST(test_refused_by_one), TEST(test_no_names_on_one),
         TEST(test_around_groups), TEST(test_around_refused),  TEST(test_after_the_world),
     };
 

@@ -11,6 +11,8 @@
  *         others wait for it. Whoever cannot wait any longer, as its time is up or a rank is gone, gives one
  *         himself. A verdict is written once, by compare_set, and the first stands: so all ranks end the call
  *         with the same status, except where the store itself fails.
+ * Refused A call that one rank refuses, for its arguments or for want of memory, has its number, too, or that rank's
+ *         next call would meet the others' last one. It gives the verdict, and waits for nobody.
  * Fails   A rank that never comes is named by whoever gives the verdict; should it come later, it finds that.
  * Stores  One that cannot compare_set has no such check: ranks meet in the first group that they make. A
  *         backend that needs no peers has nobody to meet. */
@@ -24,6 +26,7 @@
 #include <tutti/private.h>
 
 #define LOOK_NS (200 * TTI_MS) /* between two looks at whether waiting is of use */
+#define TELL_NS TTI_SECOND     /* for telling the others what this rank refuses */
 
 enum { KEY_MAX = 48, NAMED_MAX = 8, WORDS_MAX = 1024, VERDICT_MAX = WORDS_MAX + 16 };
 
@@ -34,6 +37,24 @@ typedef struct meeting {
     int64_t      start_ns;
     int64_t      deadline_ns;
 } meeting;
+
+/* This rank comes to the next call. */
+static meeting begin(tutti_group *world, int64_t timeout_ms)
+{
+    meeting m = { .world = world, .port = world->runner->port };
+
+    m.start_ns = tti_port_now(m.port);
+    m.deadline_ns = tti_deadline(m.port, timeout_ms, world->timeout_ms);
+    tti_lock(&world->runner->lock);
+    m.number = ++world->n_meshes;
+    tti_unlock(&world->runner->lock);
+    return m;
+}
+
+static bool has_peers(const meeting *m)
+{
+    return m->world->size > 1 && !m->world->ops->needs_no_peers;
+}
 
 static void text_key(const meeting *m, int rank, char key[KEY_MAX])
 {
@@ -207,13 +228,30 @@ static tutti_status meet(const meeting *m, const char *ours)
 
 tutti_status tti_mesh_agree(tti_mesh_family *family, const char *ours)
 {
-    tutti_group *world = family->world;
-    meeting      m = { .world = world, .port = world->runner->port };
+    const meeting m = begin(family->world, family->timeout_ms);
 
-    m.start_ns = tti_port_now(m.port);
-    m.deadline_ns = tti_deadline(m.port, family->timeout_ms, world->timeout_ms);
-    tti_lock(&world->runner->lock);
-    m.number = ++world->n_meshes;
-    tti_unlock(&world->runner->lock);
-    return world->size == 1 || world->ops->needs_no_peers ? TUTTI_OK : meet(&m, ours);
+    return has_peers(&m) ? meet(&m, ours) : TUTTI_OK;
+}
+
+/* What the others are told of it: it is wrong, and no lack of something here. */
+static tutti_status told_as(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
+}
+
+tutti_status tti_mesh_refuse(tutti_group *world, tutti_status st)
+{
+    char    words[TTI_GROUP_WORDS_MAX];
+    meeting m;
+
+    if (world == NULL || tti_is_inherited(world->age))
+        return st;
+    m = begin(world, world->timeout_ms);
+    if (!has_peers(&m))
+        return st;
+    if (m.deadline_ns > m.start_ns + TELL_NS)
+        m.deadline_ns = m.start_ns + TELL_NS;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)decide(&m, tti_fail(told_as(st), "device mesh: in call #%u rank %d cannot make its own: %s", m.number, world->rank, words));
+    return tti_fail(st, "%s", words);
 }

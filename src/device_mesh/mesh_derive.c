@@ -189,7 +189,7 @@ static tutti_status make_split(const split *s, const grid *g, tutti_device_mesh 
     opts.desc = old->desc;
     st = tti_mesh_family_create(old->world, &plan, &family);
     if (st != TUTTI_OK)
-        return st;
+        return tti_mesh_refuse(old->world, st);
     tti_mesh_family_retain(old);
     family->parent = old;
     st = connect_grid(family, s, g);
@@ -218,6 +218,8 @@ tutti_status tutti_device_mesh_unflatten(tutti_device_mesh *mesh, int dim, const
         st = lay_out(&s, &g);
     if (st == TUTTI_OK)
         st = make_split(&s, &g, mesh_out);
+    else
+        st = tti_mesh_refuse(mesh->family->world, st);
     free(g.ranks);
     return st;
 }

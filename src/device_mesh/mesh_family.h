@@ -73,6 +73,9 @@ enum { TTI_MESH_TEXT_MAX = 256 };
 /** All ranks of the world say here what they are about to make, in fewer bytes than TTI_MESH_TEXT_MAX.
  * @errors TUTTI_E_MISMATCH, TUTTI_E_TIMEOUT, TUTTI_E_PEER, what finished the world: on all of them */
 tutti_status tti_mesh_agree(tti_mesh_family *family, const char *ours);
+/** This rank fails its call with st, its last error, before it comes to tti_mesh_agree(): the call counts, and the others are told.
+ * Returns st, and the words stay. world: NULL, or inherited, does nothing. */
+tutti_status tti_mesh_refuse(tutti_group *world, tutti_status st);
 
 /* mesh_groups.c */
 

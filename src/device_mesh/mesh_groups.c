@@ -23,13 +23,19 @@ enum { TEXT_MAX = TTI_MESH_TEXT_MAX };
 
 /* ---- what ranks must agree on ---- */
 
-static uint64_t fingerprint(const tti_mesh_family *family)
+/* dims are to get groups. */
+static uint64_t fingerprint(const tti_mesh_family *family, tti_mesh_dims dims)
 {
     const size_t         n = (size_t)family->layout.size;
+    const uint32_t       device = (uint32_t)family->device_type;
+    const uint32_t       timed = family->timeout_ms != 0; /* then no group is the world */
     uint64_t             h = TTI_FNV_BEGIN;
     const tti_mesh_axis *axis = family->axes;
     int                  d;
 
+    h = tti_fnv(h, &device, sizeof device);
+    h = tti_fnv(h, &timed, sizeof timed);
+    h = tti_fnv(h, &dims, sizeof dims);
     h = tti_fnv(h, family->layout.shape, sizeof family->layout.shape);
     h = tti_fnv(h, family->ranks, n * sizeof family->ranks[0]);
     for (d = 0; d < family->layout.ndim; d++, axis = axis->next)
@@ -49,16 +55,26 @@ TUTTI_PRINTF(2, 3) static void put(char text[TEXT_MAX], const char *fmt, ...)
     va_end(args);
 }
 
-/* "2 x 4 (dp, tp) of ranks 0, 1, 2, ...", with a number that stands for all of it in front, so that
- * also texts that were cut differ. */
-static void describe(const tti_mesh_family *family, char text[TEXT_MAX])
+/* "cpu groups along 0 1". */
+static void put_groups(const tti_mesh_family *family, tti_mesh_dims dims, char text[TEXT_MAX])
+{
+    int d;
+
+    put(text, "%s groups%s along", family->device_type == TUTTI_CPU ? "cpu" : "cuda",
+        family->timeout_ms != 0 ? " with a time-out of their own" : "");
+    for (d = 0; d < family->layout.ndim; d++)
+        if ((dims >> d & 1) != 0)
+            put(text, " %d", d);
+}
+
+/* "2 x 4 (dp, tp) of ranks 0, 1, 2, ...". */
+static void put_grid(const tti_mesh_family *family, char text[TEXT_MAX])
 {
     enum { SHOWN = 8 };
     const int            n = family->layout.size;
     const tti_mesh_axis *axis = family->axes;
     int                  i;
 
-    snprintf(text, TEXT_MAX, "[%016llx] ", (unsigned long long)fingerprint(family));
     for (i = 0; i < family->layout.ndim; i++)
         put(text, "%s%d", i > 0 ? " x " : "", family->layout.shape[i]);
     for (i = 0; i < family->layout.ndim && axis->name != NULL; i++, axis = axis->next)
@@ -70,18 +86,27 @@ static void describe(const tti_mesh_family *family, char text[TEXT_MAX])
         put(text, ", ...");
 }
 
-/* The same for flattening dims of it to name. */
-static void describe_flatten(const tti_mesh_family *family, tti_mesh_dims dims, const char *name,
+/* All that decides which groups are made, with a number that stands for all of it in front, so that also texts that were
+ * cut differ. */
+static void describe(const tti_mesh_family *family, tti_mesh_dims dims, char text[TEXT_MAX])
+{
+    snprintf(text, TEXT_MAX, "[%016llx] ", (unsigned long long)fingerprint(family, dims));
+    put_groups(family, dims, text);
+    put(text, " of ");
+    put_grid(family, text);
+}
+
+/* The same for flattening dims of it to name; known: they have groups already. */
+static void describe_flatten(const tti_mesh_family *family, tti_mesh_dims dims, const char *name, bool known,
                              char text[TEXT_MAX])
 {
-    const uint64_t h = tti_fnv(fingerprint(family), name, strlen(name));
-    int            d;
+    const char     *what = known ? "a name for " : "";
+    const uint64_t  h = tti_fnv(tti_fnv(fingerprint(family, dims), what, strlen(what) + 1), name, strlen(name));
 
-    snprintf(text, TEXT_MAX, "[%016llx] dimensions", (unsigned long long)h);
-    for (d = 0; d < family->layout.ndim; d++)
-        if ((dims >> d & 1) != 0)
-            put(text, " %d", d);
-    put(text, " of a mesh of %d ranks flattened to %s", family->layout.size, name);
+    snprintf(text, TEXT_MAX, "[%016llx] %s", (unsigned long long)h, what);
+    put_groups(family, dims, text);
+    put(text, ", flattened to %s, of ", name);
+    put_grid(family, text);
 }
 
 /* ---- lines ---- */
@@ -158,7 +183,7 @@ tutti_status tti_mesh_family_connect(tti_mesh_family *family, tti_mesh_dims dims
     tti_mesh_axis *axis;
     tutti_status   st;
 
-    describe(family, text);
+    describe(family, dims, text);
     st = tti_mesh_agree(family, text);
     if (st != TUTTI_OK)
         return st;
@@ -266,7 +291,7 @@ static tutti_status make_flat(tti_mesh_family *family, tti_mesh_axis *axis)
     char                 text[TEXT_MAX];
     tutti_status         st;
 
-    describe_flatten(family, axis->dims, axis->name, text);
+    describe_flatten(family, axis->dims, axis->name, known != NULL, text);
     st = tti_mesh_agree(family, text);
     if (st != TUTTI_OK)
         return st;
@@ -299,13 +324,14 @@ tutti_status tti_mesh_family_flatten(tti_mesh_family *family, tti_mesh_dims dims
     tutti_status   st;
 
     st = find_flat(family, dims, name, &axis);
-    if (st == TUTTI_OK && axis != NULL)
+    if (st == TUTTI_OK && axis != NULL) {
         *axis_out = axis;
-    if (st != TUTTI_OK || axis != NULL)
-        return st;
-    st = tti_mesh_axis_create(dims, name, &axis);
+        return TUTTI_OK;
+    }
+    if (st == TUTTI_OK)
+        st = tti_mesh_axis_create(dims, name, &axis);
     if (st != TUTTI_OK)
-        return st;
+        return tti_mesh_refuse(family->world, st);
     st = make_flat(family, axis);
     if (st != TUTTI_OK) {
         tti_mesh_axis_free(axis);

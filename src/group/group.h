@@ -206,7 +206,7 @@ struct tutti_group {
     tti_local_name  *local_names;
     tti_mesh_family *meshes;
     void (*end_meshes)(tutti_group *world); /* set with the first of meshes: they live in a room above */
-    uint32_t         n_meshes; /* calls so far that make or flatten one */
+    uint32_t         n_meshes; /* calls so far that make, flatten or split one; refused ones, too */
 };
 
 struct tutti_work {

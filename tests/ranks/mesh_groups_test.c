@@ -180,6 +180,47 @@ static void different_meshes(tt_ctx *t)
     OK(tutti_destroy_process_group(group));
 }
 
+/* A rank asks for a time-out of its own where the others' mesh is the world: nobody waits for groups that it alone would make. */
+static void different_time_outs(tt_ctx *t)
+{
+    const int           shape[] = { 1, 3 };
+    const int           all[] = { 0, 1, 2 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_device_mesh  *mesh = NULL;
+    tutti_group        *group = NULL;
+
+    if (t->rank == 2)
+        opts.timeout_ms = 3000;
+    assert_int_equal(tutti_device_mesh_create(TUTTI_CPU, NULL, shape, 2, NULL, &opts, &mesh), TUTTI_E_MISMATCH);
+    assert_non_null(strstr(tutti_last_error(), "rank 2 makes "));
+    assert_non_null(strstr(tutti_last_error(), "groups with a time-out of their own along 0 1 of 1 x 3 of ranks"));
+    assert_non_null(strstr(tutti_last_error(), "groups along 0 1 of 1 x 3 of ranks"));
+    assert_null(mesh);
+    OK(tutti_new_group(all, 3, NULL, &group));
+    check_sum(group, all, 3, t->rank);
+    OK(tutti_destroy_process_group(group));
+}
+
+/* One rank's mesh is too large: the others hear of it at once, and the next mesh is one for all of them. */
+static void one_refuses(tt_ctx *t)
+{
+    const int          square[] = { 2, 2 };
+    const int          large[] = { 2, 4 };
+    const int          who = t->rank == 1;
+    tutti_device_mesh *mesh = NULL;
+
+    assert_int_equal(tutti_init_device_mesh(TUTTI_CPU, who ? large : square, 2, &names[1], &mesh),
+                     who ? TUTTI_E_ARG : TUTTI_E_MISMATCH);
+    assert_non_null(strstr(tutti_last_error(), "its shape has 8 ranks, but the world has 4"));
+    assert_true(who || strstr(tutti_last_error(), "in call #1 rank 1 cannot make its own") != NULL);
+    assert_null(mesh);
+    OK(tutti_init_device_mesh(TUTTI_CPU, square, 2, &names[1], &mesh));
+    check_slice(mesh, "dp", t->rank);
+    check_slice(mesh, "tp", t->rank);
+    tutti_device_mesh_free(mesh);
+    OK(tutti_barrier(t->group));
+}
+
 /* A rank of this host has died before the others make a mesh: they hear of that, long before their time is up. */
 static void death_before_a_mesh(tt_ctx *t)
 {
@@ -239,6 +280,8 @@ int main(void)
         TT_TEST(subgroups, .ranks = 6, .transports = "shm,tcp,threads"),
         TT_TEST(enumerated, .ranks = 5, .transports = "shm,threads"),
         TT_TEST(different_meshes, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(different_time_outs, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(one_refuses, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(death_before_a_mesh, .ranks = 4, .transports = "shm", .dies = 3),
         TT_TEST(death_along_a_dimension, .ranks = 4, .transports = "shm,tcp", .dies = 3),
     };
