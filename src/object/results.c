@@ -223,15 +223,15 @@ static tutti_status collect(tutti_group *group, const char *what, const char *ki
 
 /* ---- the calls ---- */
 
-static tutti_status check(const char *what, const char *stage, tutti_result_fn fn, const void *ctx, bool runs,
-                          const void *out)
+static tutti_status check(const char *what, const char *kind, const char *stage, tutti_result_fn fn, const void *ctx,
+                          bool runs, const void *out)
 {
     const tutti_bytes *given = ctx;
 
     if (stage == NULL || out == NULL)
-        return tti_fail(TUTTI_E_ARG, "%s: the %s is NULL", what, stage == NULL ? "stage" : "output");
+        return tti_fail(TUTTI_E_ARG, "%s: the %s is NULL", what, stage == NULL ? kind : "output");
     if (strlen(stage) > WORDS_MAX)
-        return tti_fail(TUTTI_E_ARG, "%s: the stage has %zu bytes, the limit is %d", what, strlen(stage), WORDS_MAX);
+        return tti_fail(TUTTI_E_ARG, "%s: the %s has %zu bytes, the limit is %d", what, kind, strlen(stage), WORDS_MAX);
     if (runs && fn == NULL && (ctx == NULL || (given->data == NULL && given->size > 0)))
         return tti_fail(TUTTI_E_ARG, "%s: neither a function nor a value is given", what);
     return TUTTI_OK;
@@ -247,7 +247,7 @@ static tutti_status broadcast_alone(const char *what, const char *stage, tutti_r
                                     tutti_bytes *value_out)
 {
     tutti_bytes  value = { 0 }; /* as in a group: what fn leaves as it is is empty, and a failure writes nothing */
-    tutti_status st = check(what, stage, fn, ctx, true, value_out);
+    tutti_status st = check(what, "stage", stage, fn, ctx, true, value_out);
 
     if (st == TUTTI_OK)
         st = make_value(fn, ctx, &value);
@@ -272,7 +272,7 @@ tutti_status tutti_broadcast_result(const char *stage, tutti_result_fn fn, void 
         return st;
     st = tti_check_root(g, what, "src", src, &root);
     if (st == TUTTI_OK)
-        st = check(what, stage, fn, ctx, root == g->rank, value_out);
+        st = check(what, "stage", stage, fn, ctx, root == g->rank, value_out);
     if (st == TUTTI_OK)
         st = collect(g, what, "stage", stage, root, fn, ctx, &values);
     if (st == TUTTI_OK)
@@ -281,11 +281,11 @@ tutti_status tutti_broadcast_result(const char *stage, tutti_result_fn fn, void 
     return st;
 }
 
-static tutti_status run_alone(const char *what, const char *stage, tutti_result_fn fn, void *ctx,
+static tutti_status run_alone(const char *what, const char *kind, const char *stage, tutti_result_fn fn, void *ctx,
                               tutti_objects *values_out)
 {
     result       one = { 0 };
-    tutti_status st = check(what, stage, fn, ctx, true, values_out);
+    tutti_status st = check(what, kind, stage, fn, ctx, true, values_out);
 
     if (st == TUTTI_OK)
         st = make_value(fn, ctx, &one.value);
@@ -303,11 +303,11 @@ static tutti_status all_gather(const char *what, const char *kind, const char *s
     tutti_status st;
 
     if (alone(group))
-        return run_alone(what, stage, fn, ctx, values_out);
+        return run_alone(what, kind, stage, fn, ctx, values_out);
     st = tti_group_resolve(group, what, &g);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    st = check(what, stage, fn, ctx, true, values_out);
+    st = check(what, kind, stage, fn, ctx, true, values_out);
     return st == TUTTI_OK ? collect(g, what, kind, stage, -1, fn, ctx, values_out) : st;
 }
 

@@ -115,6 +115,19 @@ static void stages_and_types_have_to_agree(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+static void what_is_refused_has_its_name(tt_ctx *t)
+{
+    char          large[4098];
+    tutti_objects all = TUTTI_OBJECTS_NONE;
+
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    REFUSED(tutti_all_gather_object_enforce_type("x", 1, NULL, t->group, &all), TUTTI_E_ARG, "the type is NULL");
+    REFUSED(tutti_all_gather_object_enforce_type("x", 1, large, t->group, &all), TUTTI_E_ARG, "the type has 4097 bytes");
+    REFUSED(tutti_all_gather_results(large, letters, NULL, t->group, &all), TUTTI_E_ARG, "the stage has 4097 bytes");
+    OK(tutti_barrier(t->group));
+}
+
 static void states_are_sorted_by_ranks(tt_ctx *t)
 {
     uint64_t    state = t->rank == 1 ? 77 : 5;
@@ -197,6 +210,7 @@ int main(void)
         TT_TEST(results_reach_all_ranks, .ranks = 4, .hosts = 2, .limit_ms = 60000),
         TT_TEST(the_failure_of_one_is_told_on_all, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
         TT_TEST(stages_and_types_have_to_agree, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(what_is_refused_has_its_name, .ranks = 2, .transports = "shm", .limit_ms = 60000),
         TT_TEST(states_are_sorted_by_ranks, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
         TT_TEST(what_is_no_digest_is_refused, .ranks = 3, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(alone_a_value_is_written_on_success_only, .ranks = 1, .init = TT_INIT_NONE, .limit_ms = 60000),
