@@ -106,7 +106,8 @@ typedef struct tutti_group tutti_group;
  * whoever else has not come yet.
  *
  * @param timeout_ms      for all ranks together, counted on rank 0; 0: the group's, TUTTI_INFINITE: none. Other
- *                        ranks wait as long as the group's time-out if that is longer
+ *                        ranks wait as long as the group's time-out if that is longer, each from when it comes. Where one's time
+ *                        is up before rank 0's, rank 0 tells that, and for whom it waited then
  * @param wait_all_ranks  false: give up at the first rank, in order, that does not come in time or is gone, and
  *                        name it and those that had come before it. true: name all that have not come in time
  *                        or, when somebody is gone, by then

@@ -9,8 +9,8 @@
  * Dead    While rank 0 waits for one that is late, another one may die. So it waits in pieces of LOOK_NS, and looks between
  *         them whether somebody is known to be gone: then the barrier can never end well, and is over at once. The dead are
  *         named first, and those that were merely not there yet behind them. Another member may hear of a death first, and end the
- *         group, as may calls that differ, or one whose time is up: then who is awaited is merely late, and what has ended the
- *         group is told.
+ *         group, as may calls that differ, or one whose time is up, be it that it came before rank 0: then who is awaited is merely late,
+ *         and what has ended the group is told, with all that had not come by then.
  * Fails   Rank 0 words who is missing and fails the group, which carries the words to all members that
  *         can be told: those who wait for "go" report them, late comers find the group finished. What was
  *         posted ends with the group, so no buffer stays in use.
@@ -201,11 +201,19 @@ static tutti_status word_gone(const meeting *m, int first_rank, const char *firs
                     m->group->ranks[first_rank], first);
 }
 
-/* The wait for member i ended before its time, and nobody is known to be gone: something else did, which words say. */
+/* The wait for member i ended before its time, and nobody is known to be gone: something else did, which words say. All before it have
+ * come. */
 static tutti_status word_ended(const meeting *m, int i, tutti_status st, const char *words)
 {
-    return tti_fail(st, "%s on group '%s' ended on rank %d after %lld ms of %lld, while it waited for rank %d: %s", WHAT, m->group->name,
-                    m->group->ranks[0], (long long)took_ms(m), (long long)m->timeout_ms, m->group->ranks[i], words);
+    const int64_t now_ns = tti_port_now(m->group->runner->port);
+    char          late[256];
+    int           k;
+
+    for (k = 1; k < m->group->size; k++)
+        m->missing[k] = k >= i && await(m, k, now_ns) != TUTTI_OK;
+    list_ranks(m, m->missing, true, m->group->size, late, sizeof late);
+    return tti_fail(st, "%s on group '%s' ended on rank %d after %lld ms of %lld, while it waited for %s: %s", WHAT, m->group->name,
+                    m->group->ranks[0], (long long)took_ms(m), (long long)m->timeout_ms, late, words);
 }
 
 /* Whether a wait for member i ended with st before its time, and not for want of it: another one's may have been up. */
@@ -252,7 +260,7 @@ static tutti_status hear_all(meeting *m, bool wait_all)
         st = hear(m, i, &gone, words, sizeof words);
         if (gone != 0)
             return word_gone(m, gone, words);
-        if (has_ended(m, i, st))
+        if (first_st == TUTTI_OK && has_ended(m, i, st)) /* else the time is up for this one, too */
             return word_ended(m, i, st, words);
         m->missing[i] = st != TUTTI_OK;
         if (st == TUTTI_OK || first_st != TUTTI_OK)

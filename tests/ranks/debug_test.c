@@ -142,7 +142,7 @@ static void who_is_late_is_not_the_cause(tt_ctx *t)
             tt_post(t, COMES);
             assert_int_equal(tutti_monitored_barrier(group, 0, true), by_abort ? TUTTI_E_ABORTED : TUTTI_E_TIMEOUT);
             assert_null(strstr(tutti_last_error(), "not arrived"));
-            told[by_abort] += strstr(tutti_last_error(), ", while it waited for rank 1: ") != NULL;
+            told[by_abort] += strstr(tutti_last_error(), ", while it waited for ranks 1, 2: ") != NULL;
         } else if (t->rank == 2) {
             tt_await(t, COMES, (uint32_t)(i + 1));
             end_in(group, PAUSE_MS * (i + 1), by_abort);
@@ -167,6 +167,27 @@ static void the_default_is_the_groups(tt_ctx *t)
     assert_int_equal(tutti_monitored_barrier(t->group, 0, false), TUTTI_E_TIMEOUT);
     assert_true(now_ms() - began >= 900);
     expect_words("of 1000; heard before it: none");
+    tt_post(t, TOLD);
+}
+
+/* Rank 2's time began before rank 0's, and is up before: rank 0 tells of all that are missing then, too. */
+static void who_came_first_gives_up_first(tt_ctx *t)
+{
+    const struct timespec pause = { .tv_sec = SHORT_MS / 1000, .tv_nsec = SHORT_MS % 1000 * 1000000L };
+
+    if (t->rank % 2 == 1) {
+        tt_await(t, TOLD, 2);
+        return;
+    }
+    OK(tutti_set_timeout(t->group, 2 * SHORT_MS));
+    n_have_begun(t, 2);
+    if (t->rank == 0)
+        nanosleep(&pause, NULL);
+    assert_int_equal(tutti_monitored_barrier(t->group, 0, true), TUTTI_E_TIMEOUT);
+    if (t->rank == 0) {
+        expect_words(" of 3000, while it waited for ranks 1, 3: rank 2 reported: ");
+        expect_words("rank 2 reached it, and rank 0 did not let it go on");
+    }
     tt_post(t, TOLD);
 }
 
@@ -295,6 +316,7 @@ int main(void)
         EVERYWHERE(the_first_missing_is_named, .ranks = 4, .waits = true),
         EVERYWHERE(who_is_late_is_not_the_cause, .ranks = 3, .waits = true),
         TT_TEST(the_default_is_the_groups, .transports = "shm,tcp", .waits = true),
+        TT_TEST(who_came_first_gives_up_first, .ranks = 4, .transports = "shm,tcp", .waits = true),
         EVERYWHERE(another_op_is_told, .ranks = 4),
         EVERYWHERE(another_shape_is_told, .ranks = 4),
         EVERYWHERE(another_dtype_is_told, .ranks = 4),
