@@ -19,14 +19,14 @@ extern "C" {
  *
  * Members of a part wait for each other. Over a backend that splits what parent has, as "nccl" does, all members of parent do,
  * also those that are in no part, and the call has its turn among the collectives of parent. A call that is refused for its
- * arguments has not begun, and nobody is told: the others wait for this rank's next one. One that fails later counts.
+ * lists or options counts, and has its turn, like one that fails later: the next one has the same number on all members.
  *
  * @param parent       any group; its connections are used, and it stays as it is
  * @param split_ranks  [n_lists] lists of ranks of parent (not global ones), of which no two have a rank in
  *                     common; their order does not matter, groups are in the order of parent
  * @param n_ranks      [n_lists] how many each list has
  * @param opts         of every part; NULL: every default, which are parent's time-out and a description
- *                     "<parent>:split:<n>" in the n-th split; one that is refused counts
+ *                     "<parent>:split:<n>" in the n-th split
  * @param group_out    the part that this rank is in, or TUTTI_NON_MEMBER
  *
  * @errors   TUTTI_E_ARG      no lists, an empty list, a rank out of range, twice, or in two lists, or a bad option; found
@@ -47,7 +47,8 @@ TUTTI_API tutti_status tutti_split_group(tutti_group *parent, const int *const *
                                          tutti_group **group_out);
 
 /** The same with one number instead of lists: ranks that give the same color become a group, in the order of
- * parent. The colors are exchanged, so this is also a collective of parent, in its turn.
+ * parent. The colors are exchanged, so this is also a collective of parent, in its turn. What is refused before that,
+ * for options say, has not begun, and nobody is told: the others wait for this rank's next collective of parent.
  *
  * @param color  below 0: in no group
  * @errors   as tutti_split_group, and tutti_all_gather_into_tensor on parent
