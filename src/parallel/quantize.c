@@ -146,6 +146,7 @@ static tutti_status exchange(coded *c, tutti_group *group, tutti_future **future
 {
     tutti_future *parts[2] = { NULL, NULL }, *both = NULL;
     tutti_status  st;
+    int           k;
 
     st = gather(tutti_span_of(c->all_scales.data, 2 * c->rows * c->size, TUTTI_F32),
                 tutti_span_of(c->scales.data, 2 * c->rows, TUTTI_F32), group, &parts[0]);
@@ -156,8 +157,9 @@ static tutti_status exchange(coded *c, tutti_group *group, tutti_future **future
         st = tutti_collect_all(parts, 2, &both);
     if (st == TUTTI_OK)
         st = tutti_future_then(both, take_all, c, future_out);
-    if (st != TUTTI_OK && parts[0] != NULL)
-        tutti_future_wait(parts[0], 0); /* our buffers are in use until then */
+    for (k = 0; k < 2 && st != TUTTI_OK; k++)
+        if (parts[k] != NULL)
+            tutti_future_wait(parts[k], 0); /* our buffers are in use until then */
     tutti_future_free(parts[0]);
     tutti_future_free(parts[1]);
     tutti_future_free(both);

@@ -37,7 +37,8 @@ static void reducers(tt_actor *a)
 /* Each hook on gradients of its own; what it makes of them is about the average. */
 static void hooks(tt_actor *a)
 {
-    static const tutti_builtin_comm_hook all[] = { TUTTI_HOOK_ALLREDUCE, TUTTI_HOOK_FP16_COMPRESS, TUTTI_HOOK_POWER_SGD };
+    static const tutti_builtin_comm_hook all[] = { TUTTI_HOOK_ALLREDUCE, TUTTI_HOOK_FP16_COMPRESS, TUTTI_HOOK_POWER_SGD,
+                                                   TUTTI_HOOK_QUANTIZE_PER_TENSOR };
     const float average = tt_sum_of(a) / (float)a->size;
     size_t      i;
 
