@@ -235,22 +235,23 @@ static share find_share(const tutti_group *parent, const int *const *lists, cons
     return (share){ .n = 0 };
 }
 
-/* The same of lists that may be wrong. */
+/* The same of lists that may be wrong. Who stands in two of them may be awaited in either: nobody knows its part. */
 static share guess_share(const tutti_group *parent, const int *const *lists, const int *n_ranks, int n_lists)
 {
     const bool are_there = lists != NULL && n_ranks != NULL;
-    share      mine;
+    share      found = { .index = ANY_PART }, mine;
     int        i;
 
     for (i = 0; are_there && i < n_lists && i < parent->size; i++) {
         if (lists[i] == NULL || n_ranks[i] < 1 || n_ranks[i] > parent->size)
             continue;
         mine = find_share(parent, &lists[i], &n_ranks[i], 1);
-        mine.index = i;
+        if (mine.n > 0 && found.n > 0)
+            return (share){ .index = ANY_PART };
         if (mine.n > 0)
-            return mine;
+            found = (share){ .members = mine.members, .n = mine.n, .index = i };
     }
-    return (share){ .index = ANY_PART };
+    return found;
 }
 
 static tutti_status check_alive(tutti_group *parent, const char *what)

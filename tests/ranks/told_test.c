@@ -174,24 +174,26 @@ static void split_in_pairs(tt_ctx *t, int refuses, const int *const *lists, cons
         expect_words(who);
 }
 
-/* For a list, for want of lists, and for options; and all go on counting alike. */
+/* For a list, for want of lists, for two lists, of which the second is its own, and for options; and all go on counting alike. */
 static void one_refuses_a_split(tt_ctx *t)
 {
-    const int           crossed[] = { 3, 1 }, rest[] = { 2, 0 }, twice[] = { 1, 3, 3 }, n[] = { 2, 2 }, n_twice[] = { 3, 2 };
-    const int *const    lists[] = { crossed, rest }, *const wrong[] = { twice, rest };
+    const int           crossed[] = { 3, 1 }, rest[] = { 2, 0 }, twice[] = { 1, 3, 3 }, more[] = { 3, 1, 2 };
+    const int           n[] = { 2, 2 }, n_twice[] = { 3, 2 };
+    const int *const    lists[] = { crossed, rest }, *const wrong[] = { twice, rest }, *const both[] = { more, rest };
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
     tutti_group        *group = NULL;
     float               x = 1.0f;
 
     split_in_pairs(t, 1, t->rank == 1 ? wrong : lists, t->rank == 1 ? n_twice : n, NULL, "split_group: rank 3 is in list 0 twice");
     split_in_pairs(t, 2, t->rank == 2 ? NULL : lists, n, NULL, "split_group: there are no lists");
+    split_in_pairs(t, 2, t->rank == 2 ? both : lists, t->rank == 2 ? n_twice : n, NULL, "split_group: rank 2 is in list 0 and in list 1");
     opts.backend = "nonsense";
     split_in_pairs(t, 3, lists, n, t->rank == 3 ? &opts : NULL, "nonsense");
     opts = (tutti_group_options)TUTTI_GROUP_OPTIONS;
     opts.timeout_ms = -5;
     split_in_pairs(t, 0, lists, n, t->rank == 0 ? &opts : NULL, "split_group: timeout_ms is -5");
     assert_int_equal(tutti_split_group(t->group, lists, n, 2, NULL, &group), TUTTI_OK);
-    assert_string_equal(tutti_get_group_name(group), t->rank % 2 == 1 ? "0:split:5.0" : "0:split:5.1");
+    assert_string_equal(tutti_get_group_name(group), t->rank % 2 == 1 ? "0:split:6.0" : "0:split:6.1");
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_OK);
     assert_int_equal((int)x, 2);
     a_group_works();
