@@ -326,7 +326,8 @@ static tutti_status flatten_to(tutti_device_mesh *mesh, const char *name,
         return TUTTI_OK;
     }
     if (name[0] == '\0')
-        return tti_mesh_refuse(mesh->family->world, tti_fail(TUTTI_E_ARG, "device mesh: flattening to an empty name"));
+        return tti_mesh_family_refuse_flat(mesh->family, mesh->dims,
+                                           tti_fail(TUTTI_E_ARG, "device mesh: flattening to an empty name"));
     st = tti_mesh_check_world(mesh->family);
     if (st != TUTTI_OK)
         return st;
@@ -352,7 +353,7 @@ tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const char *dim_
     if (st == TUTTI_OK)
         st = flatten_to(mesh, joined != NULL ? joined : dim_name, mesh_out);
     else
-        st = tti_mesh_refuse(mesh->family->world, st);
+        st = tti_mesh_family_refuse_flat(mesh->family, mesh->dims, st);
     free(joined);
     return st;
 }

@@ -345,7 +345,7 @@ static void flatten_refused(fake_rank *r)
     CHECK(tutti_device_mesh_flatten(mesh, "", &out) == TUTTI_E_ARG && said("empty name"));
     CHECK(tutti_device_mesh_flatten(bare, NULL, &out) == TUTTI_E_ARG && said("no names to join"));
     CHECK(tutti_device_mesh_flatten(mesh, "x", NULL) == TUTTI_E_ARG && out == NULL);
-    CHECK(r->world->n_meshes == 7); /* two meshes, a flatten, and four that were refused */
+    CHECK(r->world->n_meshes == 4); /* two meshes, a flatten, and one that was refused where the others would have made groups */
     tutti_device_mesh_free(all);
     tutti_device_mesh_free(dp);
     all = flatten(bare, "all");
@@ -623,6 +623,10 @@ static void refused_by_one(fake_rank *r)
     check_refused(r, 1, st, "both named 'dp'");
     CHECK(mesh == NULL && r->world->n_meshes == 6);
     mesh = flatten(dp_tp_mesh, "all");
+    tutti_device_mesh_free(mesh);
+    mesh = NULL;
+    st = tutti_device_mesh_flatten(dp_tp_mesh, r->rank == 1 ? "" : "all", &mesh); /* which waits for nobody */
+    CHECK(st == (r->rank == 1 ? TUTTI_E_ARG : TUTTI_OK) && r->world->n_meshes == 7);
     tutti_device_mesh_free(mesh);
     tutti_device_mesh_free(dp_tp_mesh);
     check_numbers(r);

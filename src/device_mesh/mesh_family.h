@@ -88,5 +88,8 @@ tutti_status tti_mesh_family_adopt(tti_mesh_family *family, tutti_group *const *
  * not there yet. name is copied. */
 tutti_status tti_mesh_family_flatten(tti_mesh_family *family, tti_mesh_dims dims, const char *name,
                                      tti_mesh_axis **axis_out);
+/** This rank cannot flatten dims, for st, its last error. Where nothing has groups for them yet the others are about to make some: as
+ * tti_mesh_refuse(). Else theirs need nobody, as a rule, so that the call does not count. Returns st. */
+tutti_status tti_mesh_family_refuse_flat(tti_mesh_family *family, tti_mesh_dims dims, tutti_status st);
 
 #endif

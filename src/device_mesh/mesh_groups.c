@@ -317,6 +317,11 @@ static tutti_status find_flat(tti_mesh_family *family, tti_mesh_dims dims, const
     return TUTTI_OK;
 }
 
+tutti_status tti_mesh_family_refuse_flat(tti_mesh_family *family, tti_mesh_dims dims, tutti_status st)
+{
+    return find_dims(family, dims) == NULL ? tti_mesh_refuse(family->world, st) : st;
+}
+
 tutti_status tti_mesh_family_flatten(tti_mesh_family *family, tti_mesh_dims dims, const char *name,
                                      tti_mesh_axis **axis_out)
 {
@@ -331,7 +336,7 @@ tutti_status tti_mesh_family_flatten(tti_mesh_family *family, tti_mesh_dims dims
     if (st == TUTTI_OK)
         st = tti_mesh_axis_create(dims, name, &axis);
     if (st != TUTTI_OK)
-        return tti_mesh_refuse(family->world, st);
+        return tti_mesh_family_refuse_flat(family, dims, st);
     st = make_flat(family, axis);
     if (st != TUTTI_OK) {
         tti_mesh_axis_free(axis);
