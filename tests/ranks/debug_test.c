@@ -189,6 +189,7 @@ static void who_came_first_gives_up_first(tt_ctx *t)
         expect_words("rank 2 reached it, and rank 0 did not let it go on");
     }
     tt_post(t, TOLD);
+    tt_await(t, TOLD, 2); /* who leaves before the other has heard would be what it hears of */
 }
 
 /* ---- what ranks disagree about ---- */
