@@ -25,7 +25,9 @@
  * Starved Silence is measured by the time that this rank was awake itself: a wake-up counts two ticks at most, however late
  *         it comes; and it is too long when this thread has found so, whatever the clock says to others. So a rank that
  *         was stopped, or had no core, accuses nobody when it comes back. Whoever is starved for longer than three heartbeats
- *         is silent, and well again with its next beat. */
+ *         is silent, and well again with its next beat.
+ * Held    Who was stopped, or held by a debugger, and is no more has not beaten yet: its beat is waited for as long as any
+ *         silence takes, and it is called what it was meanwhile. */
 #include "transport/health/book.h"
 
 #include <stdlib.h>
@@ -51,6 +53,7 @@ enum {
 struct tti_sight {
     uint64_t         beat;
     int64_t          moved_ns; /* awake_ns when beat last changed */
+    int64_t          held_ns;  /* awake_ns when it was last seen to be stopped, or held by a debugger */
     int64_t          spoke_ns; /* the same, of the host's stamp */
     int64_t          unwell_ns; /* and what since_ns was */
     _Atomic int64_t  since_ns; /* of the port's clock: since when it is not well */
@@ -267,11 +270,25 @@ static tti_life life_of_state(char state)
     return state == 'T' ? TTI_LIFE_STOPPED : state == 't' ? TTI_LIFE_PAUSED : TTI_LIFE_SILENT;
 }
 
+/* What a rank whose beat stands still is called now. */
+static tti_life judge_quiet(tti_book *book, int rank, tti_life before, char state)
+{
+    tti_sight     *sight = &book->sights[rank];
+    const tti_life life = life_of_state(state);
+
+    if (life != TTI_LIFE_SILENT)
+        sight->held_ns = book->awake_ns;
+    else if ((before == TTI_LIFE_STOPPED || before == TTI_LIFE_PAUSED) &&
+             book->awake_ns - sight->held_ns < BEATS_TO_SILENCE * book->heartbeat_ns)
+        return before;
+    return life;
+}
+
 void tti_book_judge(tti_book *book, int rank, char state)
 {
     const tti_said said = tti_book_said(book, rank);
     const tti_life before = tti_said_life(said);
-    const tti_life life = tti_book_is_quiet(book, rank) ? life_of_state(state) : TTI_LIFE_WELL;
+    const tti_life life = tti_book_is_quiet(book, rank) ? judge_quiet(book, rank, before, state) : TTI_LIFE_WELL;
     const int64_t  quiet = quiet_ns(book, rank);
 
     if (tti_life_is_final(before) || (life == TTI_LIFE_WELL && before == TTI_LIFE_WELL))

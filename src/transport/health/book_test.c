@@ -121,9 +121,34 @@ static void the_kernel_says_why(void **state)
     assert_int_equal(life_of(&b, 0), TTI_LIFE_STOPPED);
     pass(&b, BEAT_MS, false, 't');
     assert_int_equal(life_of(&b, 0), TTI_LIFE_PAUSED);
-    pass(&b, BEAT_MS, false, 0);
+    pass(&b, 4 * BEAT_MS, false, 0);
     assert_int_equal(life_of(&b, 0), TTI_LIFE_SILENT);
     close_book(&b);
+}
+
+/* It runs again, and has a core a little later: by the time it was held that is no silence. */
+static void who_goes_on_is_waited_for(void **state)
+{
+    static const char     states[] = { 'T', 't' };
+    static const tti_life lives[] = { TTI_LIFE_STOPPED, TTI_LIFE_PAUSED };
+    rank_book             b;
+    int                   i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        open_book(&b, 1, 0);
+        pass(&b, 10 * BEAT_MS, false, states[i]);
+        assert_int_equal(life_of(&b, 0), lives[i]);
+        pass(&b, 3 * BEAT_MS - TICK_MS, false, 'S');
+        assert_int_equal(life_of(&b, 0), lives[i]);
+        pass(&b, TICK_MS, true, 'S');
+        assert_int_equal(life_of(&b, 0), TTI_LIFE_WELL);
+        assert_int_equal(b.changes, 2);
+        pass(&b, 10 * BEAT_MS, false, states[i]);
+        pass(&b, 3 * BEAT_MS, false, 'S'); /* by then it hangs */
+        assert_int_equal(life_of(&b, 0), TTI_LIFE_SILENT);
+        close_book(&b);
+    }
 }
 
 static void who_was_not_awake_accuses_nobody(void **state)
@@ -600,6 +625,7 @@ int main(void)
         cmocka_unit_test(who_is_silent_for_four_beats_is_gone_on_without),
         cmocka_unit_test(who_was_not_awake_goes_on_without_no_one),
         cmocka_unit_test(the_kernel_says_why),
+        cmocka_unit_test(who_goes_on_is_waited_for),
         cmocka_unit_test(who_was_not_awake_accuses_nobody),
         cmocka_unit_test(who_was_not_awake_gives_nobody_up),
         cmocka_unit_test(too_long_a_silence_is_a_loss),
