@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <tutti/debug.h>
 #include <tutti/private.h>
@@ -444,6 +445,55 @@ static void who_leaves_behind_a_welcome_has_left(void **state)
     assert_int_equal(me->why[1].status, TUTTI_E_PEER);
     assert_string_equal(me->why[1].words, "the new connection to rank 1 (host 'x', pid 1) was closed: that rank has left or died, or "
                         "something on the way did it");
+}
+
+static int n_overtaken; /* accepted connections whose other end is closed before anybody asks whose it is */
+
+static int some_are_nobodys(tti_port *port, tti_handle handle, tti_peer_cred *cred_out)
+{
+    (void)port;
+    (void)handle;
+    *cred_out = (tti_peer_cred){ .uid = (int64_t)geteuid() };
+    return n_overtaken > 0 ? (n_overtaken--, -ENOTCONN) : 0;
+}
+
+typedef struct told {
+    int strangers, ended;
+} told;
+
+static void note_told(tutti_log_level level, const char *line, void *ctx)
+{
+    told *t = ctx;
+
+    t->strangers += strstr(line, "stranger") != NULL;
+    t->ended += level == TUTTI_LOG_INFO && strstr(line, "ended before their hello was over: 1") != NULL;
+}
+
+/* It knocks, or has been overtaken by another one: nobody is warned of what may be a rank's own. */
+static void who_is_gone_before_it_is_asked_is_no_stranger(void **state)
+{
+    tti_port_ops ops;
+    told         t = { 0 };
+    scene        s;
+
+    (void)state;
+    begin_scene(&s, 5, 2);
+    ops = *s.sides[1].port->ops;
+    ops.local_addr = on_loopback;
+    ops.peer_cred = some_are_nobodys;
+    s.sides[1].port->ops = &ops;
+    s.sides[0].wants_ns[1] = soon(&s);
+    n_overtaken = 2;
+    setenv("TUTTI_LOG", "info", 1);
+    assert_int_equal(tutti_log_set_sink("test", note_told, &t), TUTTI_OK);
+    run_scene(&s, 5);
+    assert_int_equal(tutti_log_set_sink("test", NULL, NULL), TUTTI_OK);
+    unsetenv("TUTTI_LOG");
+    assert_int_equal(n_overtaken, 0);
+    assert_int_equal(t.strangers, 0);
+    assert_int_equal(t.ended, 1); /* the other one is counted */
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_int_equal(s.sides[1].n_opened[0], 1);
 }
 
 static int   n_cut; /* connections that are cut as soon as they are made */
@@ -1281,6 +1331,7 @@ int main(void)
         cmocka_unit_test(one_connection_is_left),
         cmocka_unit_test(a_death_ends_the_attempts),
         cmocka_unit_test(who_leaves_behind_a_welcome_has_left),
+        cmocka_unit_test(who_is_gone_before_it_is_asked_is_no_stranger),
         cmocka_unit_test(a_connection_that_is_cut_is_made_again),
         cmocka_unit_test(strangers_disturb_nobody),
         cmocka_unit_test(a_slow_stranger_does_not_stay),

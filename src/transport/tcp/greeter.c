@@ -36,6 +36,8 @@
  *         not proved themselves go after STRANGER_MS, however they divide their bytes. With too many under way each newcomer
  *         takes the place of one of them (make_place()). One warning in WARN_MS tells
  *         of them, with how many others there were; the log at level debug has each.
+ *         A connection that ends before its hello is over is no stranger's: it may be a knock of another rank's watch thread, an
+ *         attempt that was overtaken, or a scanner's. One word at level info in WARN_MS has how many there were.
  *         A member may be pushed out, too, for as long as its proof has not been read, which it knows by the welcome alone: an
  *         attempt of ours that ends before that is made again, TRIES times, each after a pause that others do not have.
  *         Who has really ended refuses it then. That somebody closes all of them is no proof of its end, so the words for it
@@ -115,6 +117,8 @@ struct tti_greeter {
     int64_t            accept_ns; /* after a failure: not before */
     int64_t            warn_ns;   /* of strangers: not before */
     int                n_unsaid;  /* of them since the last warning */
+    int64_t            ended_ns;  /* of connections that ended before their hello was over: not before */
+    int                n_ended;   /* of them in all */
 };
 
 tutti_status tti_greeter_create(const tti_greeter_config *config, tti_greeter **greeter_out)
@@ -539,6 +543,18 @@ static void end_welcomed(tti_greeter *g, meeting *m, int err)
         lose(g, rank, &why);
 }
 
+/* An accepted one has ended before its hello was over. */
+static void tell_of_ended(tti_greeter *g)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+    const bool    is_said = now_ns >= g->ended_ns;
+
+    g->n_ended++;
+    if (is_said)
+        g->ended_ns = now_ns + WARN_MS * TTI_MS;
+    tti_log(is_said ? TTI_LOG_INFO : TTI_LOG_DEBUG, "connections that ended before their hello was over: %d", g->n_ended);
+}
+
 /* The stream of any has. */
 static void end_broken(tti_greeter *g, meeting *m, int err)
 {
@@ -548,7 +564,7 @@ static void end_broken(tti_greeter *g, meeting *m, int err)
         end_welcomed(g, m, err);
     } else {
         end_meeting(g, m);
-        tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
+        tell_of_ended(g);
     }
 }
 
@@ -895,6 +911,17 @@ static void forget_ended(tti_greeter *g)
     g->n = n;
 }
 
+/* One that was accepted may say who it is, if it is a process of this user as far as anybody can tell. */
+static void take_in(tti_greeter *g, meeting *m)
+{
+    switch (tti_secret_check_user(g->config.secret, g->config.port, m->stream, "a process at this rank's port")) {
+    case TUTTI_OK: begin_shake(g, m); return;
+    case TUTTI_E_NETWORK: tell_of_ended(g); break; /* it was closed before this rank asked whose it is */
+    default: tell_of_stranger(g, tutti_last_error()); break;
+    }
+    end_meeting(g, m);
+}
+
 static void accept_all(tti_greeter *g, tti_handle listener)
 {
     tti_port  *port = g->config.port;
@@ -917,12 +944,7 @@ static void accept_all(tti_greeter *g, tti_handle listener)
         }
         m->addr = from;
         m->source = source;
-        if (tti_secret_check_user(g->config.secret, port, stream, "a process at this rank's port") == TUTTI_OK) {
-            begin_shake(g, m);
-            continue;
-        }
-        tell_of_stranger(g, tutti_last_error());
-        end_meeting(g, m);
+        take_in(g, m);
     }
     if (stream >= 0 || stream == -EAGAIN)
         return;
