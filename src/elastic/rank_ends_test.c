@@ -331,16 +331,16 @@ static void a_late_host_is_told(void **state)
 
 /* Rank 1 has seen that rank 0 is gone, and has failed, before rank 0 can be waited for. A tracer holds it in that state for
  * many times as long as a launcher gives to ranks that end one after the other. */
-static void a_rank_that_is_about_to_be_gone_goes_first(void **state)
+static void check_about_to_be_gone(bool keep)
 {
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     char                 part[] = "held";
     int                  marks = tt_marks_open();
     tt_outcome           r;
 
-    (void)state;
     assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD);
     o.nproc = 2;
+    o.keep = keep;
     r = launch_part(o, part);
     tt_marks_close(marks);
     assert_int_equal(r.status, TUTTI_OK);
@@ -353,6 +353,19 @@ static void a_rank_that_is_about_to_be_gone_goes_first(void **state)
     expect(r.text.err, "first: rank 0 (local rank 0");
     expect(r.text.err, "also: rank 1 (local rank 1");
     tt_capture_free(&r.text);
+}
+
+static void a_rank_that_is_about_to_be_gone_goes_first(void **state)
+{
+    (void)state;
+    check_about_to_be_gone(false);
+}
+
+/* Nobody waits for its end there, nor is any rank ended for another's sake: rank 1 is a survivor that has failed. */
+static void a_rank_that_is_about_to_be_gone_goes_first_where_ranks_are_kept(void **state)
+{
+    (void)state;
+    check_about_to_be_gone(true);
 }
 
 /* The launcher of its host ends rank 2 because of rank 3: which of them is missed first is chance, and rank 3 is named. Whoever
@@ -948,6 +961,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_late_host_is_told),
         cmocka_unit_test(both_launchers_say_that_they_differ),
         cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first),
+        cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first_where_ranks_are_kept),
         cmocka_unit_test(the_cause_is_named_on_other_hosts),
         cmocka_unit_test(a_launcher_that_is_killed_is_named),
         cmocka_unit_test(the_one_that_serves_the_store_is_named),

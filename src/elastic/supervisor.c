@@ -27,7 +27,9 @@
  * First   A rank that crashes takes its neighbours along: they see its connections close, fail, and
  *         may even be gone before it can be waited for. Hence SETTLING: a death by signal within
  *         these 20 ms goes before exits with a code, and while a rank is in the middle of its end (leaving.c) it is waited
- *         for, SETTLE_MAX_NS at the most. Otherwise the order is that of observation.
+ *         for, SETTLE_MAX_NS at the most. With job->keep nobody waits, but one that was in the middle of its end, or had ended,
+ *         when the first exit with a code was seen goes before that if it has died of a signal. Otherwise the order is
+ *         that of observation.
  * Fails   No memory or descriptors for a rank: those started are stopped as after a failure. poll()
  *         itself fails: we are blind, so all are killed, and looked at by turns until they are gone. */
 #include "elastic/supervisor.h"
@@ -68,6 +70,7 @@ typedef enum phase { RUNNING, SETTLING, TELLING, STOPPING, KILLING } phase;
 typedef struct rank {
     tti_child child;
     bool running;
+    bool was_leaving; /* when another one was seen to have failed first */
     tti_lines out;
     tti_lines err;
 } rank;
@@ -210,8 +213,23 @@ static void note_loss(supervisor *s, int i)
     const bool replaced = s->n_started + s->n_wanted < s->n_slots;
     const bool uninvited = i >= s->job->n_ranks && !ranks_run(s);
 
-    s->ends[i].lost = i == s->first || s->ends[i].signal != 0 || replaced || uninvited;
+    s->ends[i].lost = s->ends[i].signal != 0 || replaced || uninvited;
     s->n_wanted += replaced;
+}
+
+/* With keep: i has failed first by an exit code. Who had begun to end by then may have been why. */
+static void note_leaving(supervisor *s, int i)
+{
+    int k;
+
+    for (k = 0; k < s->n_started; k++)
+        s->ranks[k].was_leaving = k != i && s->ranks[k].running && tti_is_leaving(s->ranks[k].child.pid);
+}
+
+/* A rank that died of a signal goes before the first that failed with an exit code. */
+static bool goes_before_first(const supervisor *s, int i)
+{
+    return s->ends[i].signal != 0 && s->ends[s->first].signal == 0 && (!s->job->keep || s->ranks[i].was_leaving);
 }
 
 static void note_failure(supervisor *s, int i)
@@ -223,7 +241,9 @@ static void note_failure(supervisor *s, int i)
         s->ends[i].killed = s->phase == KILLING && s->ends[i].signal == SIGKILL;
         return;
     }
-    if (s->first < 0 || (crash && s->ends[s->first].signal == 0 && !s->job->keep))
+    if (s->first < 0 && s->job->keep && !crash)
+        note_leaving(s, i);
+    if (s->first < 0 || goes_before_first(s, i))
         s->first = i;
     if (s->job->keep) {
         note_loss(s, i);
@@ -669,7 +689,7 @@ static bool survivors_ended_well(const supervisor *s)
         const tti_rank_end *end = &s->ends[i];
 
         any = any || end->exit_code == 0;
-        if (end->exit_code != 0 && !end->lost && !end->stopped)
+        if (end->exit_code != 0 && i != s->first && !end->lost && !end->stopped)
             return false;
     }
     return any;

@@ -40,7 +40,7 @@ typedef struct tti_rank_end {
     int exec_errno; /* why it could not be executed, or 0 */
     bool stopped;   /* it ended after the launcher had begun to stop the job */
     bool killed;    /* by the launcher's SIGKILL */
-    bool lost;      /* with keep: its failure is one that others go on after; they, or who comes in its place */
+    bool lost;      /* with keep: its failure is one that others go on after, as the first is; they, or who comes in its place */
     time_t when;
 } tti_rank_end;
 
