@@ -67,7 +67,8 @@ typedef struct tutti_group_options {
  * next meets the others' next call.
  *
  * With use_local_synchronization only the members call, and nobody waits: the first collective meets the
- * others, and reports who has not come; messages may go at once. Members make the groups that the same
+ * others, and reports who has not come, and which members the group has on this rank: with another list a rank makes another
+ * group, and does not come to this one; messages may go at once. Members make the groups that the same
  * ranks share in one order; groups that overlap may be made in any. A rank that is no member may call, and
  * gets TUTTI_NON_MEMBER.
  *

@@ -330,13 +330,19 @@ static tutti_status fail_place(const tti_team *team)
  * for the same reason, a moment before this rank, has left. */
 static tutti_status fail_in_time(const tti_team *team, const char *words, const int *among, int n)
 {
-    const char *otherwise = among != NULL ? "check that these ranks make the same groups in the same order"
-                                          : "see whether the process that serves the store is stopped, or out of reach";
+    const char *same_groups = team->founds ? "check that these ranks make the same groups in the same order"
+                                           : "check that these ranks make the same groups in the same order, and of the same lists of members";
+    const char *otherwise =
+        among != NULL ? same_groups : "see whether the process that serves the store is stopped, or out of reach";
     tti_words   unwell = { .used = 0 };
     char        step[TTI_NEXT_TEXT_MAX];
 
     n = among != NULL ? n : tti_mesh_size(team->mesh);
     tti_team_add_unwell_among(team, &unwell, among, n);
+    if (!team->founds) { /* another may have been given another list, and looks for others under another name */
+        tti_words_add(&unwell, "\n  its members, as rank %d has them: ", team->ranks[team->rank]);
+        add_members(team, &unwell);
+    }
     return tti_fail(TUTTI_E_TIMEOUT, "group '%s' timed out on rank %d of %d members while it was made%s%s\n  next: %s", team->name,
                     team->ranks[team->rank], team->n_ranks, words, unwell.text,
                     tti_team_next_step_among(team, among, n, otherwise, step));

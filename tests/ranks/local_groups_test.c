@@ -115,6 +115,24 @@ static void who_does_not_come_is_named(tt_ctx *t)
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK); /* the world is not */
 }
 
+/* Rank 0 has a shorter list than the others, which is another group: who is waited for does not come, and the words tell of which members
+ * this rank has it, and of lists. */
+static void who_has_another_list_is_waited_for(tt_ctx *t)
+{
+    tutti_group *group = make_local((const int[]){ 0, 1, 2 }, t->rank == 0 ? 2 : 3, 0);
+
+    if (t->rank == 2) {
+        assert_int_equal(tutti_set_timeout(group, COME_MS), TUTTI_OK);
+        assert_int_equal(tutti_barrier(group), TUTTI_E_TIMEOUT);
+        assert_non_null(strstr(tutti_last_error(), "\n  not joined: rank"));
+        assert_non_null(strstr(tutti_last_error(), "\n  its members, as rank 2 has them: ranks 0, 1, 2\n"));
+        assert_non_null(strstr(tutti_last_error(), "and of the same lists of members"));
+    }
+    tt_post(t, DONE);
+    tt_await(t, DONE, (uint32_t)t->size);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+}
+
 /* Rank 0 gives up first, for rank 2, and leaves the world: for rank 1, whose time is up later, that is no reason. */
 static void who_gave_up_before_is_not_named(tt_ctx *t)
 {
@@ -206,6 +224,7 @@ int main(void)
         TT_TEST(members_alone_make_a_group, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(a_circle_does_not_deadlock, .ranks = 5, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(who_does_not_come_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 30000, .waits = true),
+        TT_TEST(who_has_another_list_is_waited_for, .ranks = 3, .transports = "shm,tcp", .limit_ms = 30000, .waits = true),
         TT_TEST(who_gave_up_before_is_not_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 30000, .waits = true),
         TT_TEST(texts_have_ranks_of_the_world, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(destroy_ends_the_meeting, .transports = "shm,tcp,threads", .limit_ms = 30000),
