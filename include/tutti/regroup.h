@@ -36,7 +36,8 @@ extern "C" {
  *           TUTTI_E_TIMEOUT  a member of the part did not come; the text names it
  *           TUTTI_E_PEER     one of this host is gone, and had not come
  *           TUTTI_E_MISMATCH another rank has other members in this part, or has refused its lists or options; the text
- *                            has its reason. One whose lists do not say in which part it is tells those of the first 16
+ *                            has its reason, or which rank made the part of which members. One whose lists do not say in which
+ *                            part it is, or differ from those of others, tells those of the first 16
  *           TUTTI_E_REMOTE   another member cannot make this part, for want of memory, say; the text has its reason
  *           what finished parent, if it is finished
  * @threads  one at a time per parent

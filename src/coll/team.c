@@ -13,10 +13,9 @@
 #include "transport/trouble.h"
 #include "transport/vigil.h"
 
-enum { TOLD_MAX = 512, REASON_MS = 1000, REASON_LOOK_MS = 5 };
+enum { TOLD_MAX = TTI_MISMATCH_WORDS_MAX, REASON_MS = 1000, REASON_LOOK_MS = 5 };
 
-#define MISMATCH_KEY "mismatch"
-#define MEMBER       "member"
+#define MEMBER "member"
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 {
@@ -94,9 +93,9 @@ static tutti_status ask_for_mismatch(const tti_team *team, const tti_board *boar
     char          words[TOLD_MAX];
     bool          there = false;
 
-    *answered_out = board->has(board->context, MISMATCH_KEY, deadline_ns, &there) == TUTTI_OK;
+    *answered_out = board->has(board->context, TTI_MISMATCH_KEY, deadline_ns, &there) == TUTTI_OK;
     if (!*answered_out || !there ||
-        board->get(board->context, MISMATCH_KEY, words, sizeof words, deadline_ns) != TUTTI_OK)
+        board->get(board->context, TTI_MISMATCH_KEY, words, sizeof words, deadline_ns) != TUTTI_OK)
         return TUTTI_OK;
     words[sizeof words - 1] = '\0';
     return tti_fail(TUTTI_E_MISMATCH, "group '%s' on rank %d: %s", team->name, team->ranks[team->rank], words);
@@ -196,7 +195,7 @@ static bool is_lost(const tti_team *team, const tti_board *board, tutti_status s
     if (st != TUTTI_E_PEER || !has_left)
         return st == TUTTI_E_NETWORK;
     tti_words_add(&kept, "%s", tutti_last_error());
-    lost = board->has(board->context, MISMATCH_KEY, tti_board_grace(board, team->port), &there) == TUTTI_E_NETWORK;
+    lost = board->has(board->context, TTI_MISMATCH_KEY, tti_board_grace(board, team->port), &there) == TUTTI_E_NETWORK;
     tti_fail(st, "%s", kept.text);
     return lost;
 }
@@ -293,7 +292,7 @@ static tutti_status tell_mismatch(const tti_team *team, const tti_board *board)
 
     tti_words_add(&kept, "%s", tutti_last_error());
     snprintf(words, sizeof words, "rank %d reported: %.*s", team->ranks[team->rank], TOLD_MAX - 32, kept.text);
-    board->put(board->context, MISMATCH_KEY, words, sizeof words, deadline_ns); /* the first one stays */
+    board->put(board->context, TTI_MISMATCH_KEY, words, sizeof words, deadline_ns); /* the first one stays */
     return tti_fail(TUTTI_E_MISMATCH, "%s", kept.text);
 }
 

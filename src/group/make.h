@@ -114,6 +114,8 @@ void tti_group_tell_in(tutti_group *world, const char *folder, tutti_status told
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure);
 /** The same of a group whose store is there, and of which this rank is a member: for those, too, that found connections for it. */
 void tti_group_tell_members(tutti_group *group, tutti_status told, tutti_status failure);
+/** The members of group were given different lists, as the last error says, which stays: for those that wait in it for anybody. */
+void tti_group_tell_mismatch(tutti_group *group);
 /** This member makes group with backends that were named: where its carrier has other ones, tell those that wait for it with
  * these. Within a second; says nothing of a store that does not answer. */
 void tti_group_tell_otherwise(tutti_group *group, int64_t deadline_ns);
@@ -177,8 +179,11 @@ tutti_status tti_group_name_by_ranks(tutti_group *group);
 void         tti_local_names_free(tti_local_name *first);
 /** Agree with the other members on a number that no other group of the carrier has, through the
  * group's store; waits for nobody.
- * @errors TUTTI_E_MISMATCH  another rank has other members in a group of this name */
+ * @errors TUTTI_E_MISMATCH  another rank has other members in a group of this name; those that wait there have been told, and nobody
+ *                           gets its number any more */
 tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns);
+/** Whether that was said to anybody. Within a second; the last error, of status st, stays. */
+bool tti_group_is_disputed(tutti_group *group, tutti_status st);
 
 /* ranks.c */
 

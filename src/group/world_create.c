@@ -106,14 +106,14 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
     return tti_fail(failure, "%s", words);
 }
 
-/* Leave trouble under key until then; the first stays. This thread's last error stays. */
-static void leave_trouble(int64_t until, tutti_store *store, const char *key, const tti_trouble *trouble, tutti_status failure)
+/* Leave value under key until then; the first stays. This thread's last error stays. */
+static void leave(int64_t until, tutti_store *store, const char *key, const void *value, size_t bytes, tutti_status failure)
 {
     tutti_bytes kept = { 0 };
     char        words[TTI_GROUP_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    if (tti_store_compare_set_until(store, key, "", 0, trouble, sizeof *trouble, until, &kept) == TUTTI_OK)
+    if (tti_store_compare_set_until(store, key, "", 0, value, bytes, until, &kept) == TUTTI_OK)
         tutti_bytes_free(&kept);
     tti_fail(failure, "%s", words);
 }
@@ -121,9 +121,9 @@ static void leave_trouble(int64_t until, tutti_store *store, const char *key, co
 /* Where members wait below a device: in a backend, and in one below backend/debug. */
 static const char *const inside[] = { "", "inner//" };
 
-/* Leave trouble under `what` wherever members may wait: they may have another backend than this rank. below: from store on. */
-static void tell_at(tti_port *port, tutti_store *store, const char *below, const char *what, const tti_trouble *trouble,
-                    tutti_status failure)
+/* Leave value under `what` wherever members may wait: they may have another backend than this rank. below: from store on. */
+static void leave_at(tti_port *port, tutti_store *store, const char *below, const char *what, const void *value, size_t bytes,
+                     tutti_status failure)
 {
     const int64_t until = tti_port_now(port) + TTI_SECOND;
     char          key[TTI_GROUP_NAME_MAX + 64];
@@ -131,8 +131,14 @@ static void tell_at(tti_port *port, tutti_store *store, const char *below, const
 
     for (i = 0; i < 2 * TTI_DEVICES; i++) {
         snprintf(key, sizeof key, "%s%s//%s%s", below, tti_device_name((tutti_device_type)(i / 2)), inside[i % 2], what);
-        leave_trouble(until, store, key, trouble, failure);
+        leave(until, store, key, value, bytes, failure);
     }
+}
+
+static void tell_at(tti_port *port, tutti_store *store, const char *below, const char *what, const tti_trouble *trouble,
+                    tutti_status failure)
+{
+    leave_at(port, store, below, what, trouble, sizeof *trouble, failure);
 }
 
 /* The last error. */
@@ -249,6 +255,14 @@ void tti_group_tell_members(tutti_group *group, tutti_status told, tutti_status 
     tell_at(port, group->store, "", TTI_TROUBLE_KEY, &trouble, failure); /* who founds connections for it looks there */
 }
 
+void tti_group_tell_mismatch(tutti_group *group)
+{
+    char words[TTI_MISMATCH_WORDS_MAX] = "";
+
+    snprintf(words, sizeof words, "rank %d reported: %.*s", group->world->rank, TTI_MISMATCH_WORDS_MAX - 32, tutti_last_error());
+    leave_at(group->runner->port, group->store, "", TTI_MISMATCH_KEY, words, sizeof words, TUTTI_E_MISMATCH);
+}
+
 void tti_group_tell_otherwise(tutti_group *group, int64_t deadline_ns)
 {
     const int64_t soon_ns = tti_port_now(group->runner->port) + TTI_SECOND;
@@ -266,7 +280,7 @@ void tti_group_tell_otherwise(tutti_group *group, int64_t deadline_ns)
         if (usual == NULL || usual == group->routes[i].ops)
             continue;
         snprintf(key, sizeof key, "%s//%s" TTI_OTHERWISE_KEY, tti_device_name((tutti_device_type)i), inside[deeper], group->world->rank);
-        leave_trouble(soon_ns < deadline_ns ? soon_ns : deadline_ns, group->store, key, &trouble, TUTTI_OK);
+        leave(soon_ns < deadline_ns ? soon_ns : deadline_ns, group->store, key, &trouble, sizeof trouble, TUTTI_OK);
     }
 }
 

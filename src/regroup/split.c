@@ -16,6 +16,10 @@
  *         of a new_group do. Its part is that of the list in which it stands. Where its lists do not tell which one that is it
  *         refuses the first TOLD_PARTS_MAX parts, and who waits in a later one does so until time is up. By colours
  *         nothing is counted before all have exchanged them.
+ * Differ  Lists that are good, and not the same on all ranks, are seen where a part of one name is made of different members
+ *         (agreed.c). Who finds that, or is told of it there, was given other lists than somebody who may wait for it in another part:
+ *         it refuses the first TOLD_PARTS_MAX of them. Where no part has ranks that disagree about it nobody finds anything: those
+ *         that wait for each other in different ones do so until time is up. A part whose members have all met stays.
  * Source  torch.distributed.split_group; the split by colours is MPI's, without its key. */
 #include "group/make.h"
 #include "group/recorded.h"
@@ -71,27 +75,41 @@ static void fill_ranks(tutti_group *group, const tutti_group *parent, const shar
     group->rank = tti_group_find(group, parent->ranks[parent->rank]);
 }
 
-/* This rank will not come to its part, whatever the others do: they are told where they may wait for it. st and the last error stay. */
-static tutti_status refuse(tutti_group *parent, const share *mine, uint32_t step, tutti_status st)
+/* Whether anybody can be told. */
+static bool hears(tutti_group *parent)
+{
+    return parent->size > 1 && parent->world->store != NULL && !tti_group_is_finished(parent);
+}
+
+static int told_parts(const tutti_group *parent)
+{
+    return parent->size < TOLD_PARTS_MAX ? parent->size : TOLD_PARTS_MAX;
+}
+
+/* This rank comes to none of n parts from first on, but for the one to be skipped: who may wait for it there is told. st and the last
+ * error stay. */
+static tutti_status tell_parts(tutti_group *parent, int first, int n, int skipped, uint32_t step, tutti_status st)
 {
     tutti_group  *world = parent->world;
     tti_port     *port = world->runner->port;
     const int64_t began_ns = tti_port_now(port);
-    const int     most = parent->size < TOLD_PARTS_MAX ? parent->size : TOLD_PARTS_MAX;
-    const int     n = mine->n > 0 ? 1 : mine->index == ANY_PART ? most : 0;
     tutti_group   part = { .size = 0 }; /* for its name */
     tti_making    makings[TOLD_PARTS_MAX];
     char          words[TTI_GROUP_WORDS_MAX];
     int           i, n_told = 0;
 
-    if (parent->size == 1 || world->store == NULL || tti_group_is_finished(parent))
-        return st;
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    while (n_told < n && tti_port_now(port) < began_ns + TTI_SECOND &&
-           name_part(&part, parent, step, mine->n > 0 ? mine->index : n_told) == TUTTI_OK) {
+    for (i = first; i < first + n && tti_port_now(port) < began_ns + TTI_SECOND; i++) {
+        if (i == skipped)
+            continue;
+        if (name_part(&part, parent, step, i) != TUTTI_OK)
+            break;
         tti_making_begin(&makings[n_told++], port, world->store, part.name, world->rank, world);
         tti_fail(st, "%s", words);
-        tti_group_refuse(world, part.name, st);
+        if (st == TUTTI_E_MISMATCH)
+            tti_group_tell_in(world, part.name, st, st);
+        else
+            tti_group_refuse(world, part.name, st);
     }
     tti_fail(st, "%s", words);
     for (i = 0; i < n_told; i++) /* who serves the store stays until they have heard it */
@@ -99,23 +117,40 @@ static tutti_status refuse(tutti_group *parent, const share *mine, uint32_t step
     return st;
 }
 
-/* The name and the ranks are there. */
-static tutti_status open_named(tutti_group *group, tutti_group *world, int64_t deadline_ns)
+/* This rank will not come to its part, whatever the others do: they are told where they may wait for it. st and the last error stay. */
+static tutti_status refuse(tutti_group *parent, const share *mine, uint32_t step, tutti_status st)
 {
-    const bool   divides = tti_routes_divide(group->division.from); /* such a backend tells its fellows by itself */
-    tti_making   making;
-    uint64_t     record = 0;
-    tutti_status st;
+    if (!hears(parent))
+        return st;
+    if (mine->n > 0)
+        return tell_parts(parent, mine->index, 1, ANY_PART, step, st);
+    return mine->index == ANY_PART ? tell_parts(parent, 0, told_parts(parent), ANY_PART, step, st) : st;
+}
+
+/* The name and the ranks are there. */
+static tutti_status open_named(tutti_group *group, tutti_group *parent, const share *mine, int64_t deadline_ns)
+{
+    tutti_group   *world = parent->world;
+    const uint32_t step = group->division.step;
+    const bool     divides = tti_routes_divide(group->division.from); /* such a backend tells its fellows by itself */
+    tti_making     making;
+    uint64_t       record = 0;
+    bool           differ;
+    tutti_status   st;
 
     tti_making_begin(&making, world->runner->port, world->store, group->name, world->rank, world);
     st = tti_group_agree_number(group, deadline_ns); /* it comes from the store: no member waits for another one there */
+    differ = st == TUTTI_E_MISMATCH;
     if (st == TUTTI_OK) {
         tti_recorded_group_begin(group); /* before the others are waited for: who looks from outside sees for whom */
         record = tti_recorded_regrouping(group, TUTTI_RECORD_SPLIT_GROUP, -1, 0);
         st = tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE);
+        differ = st == TUTTI_E_MISMATCH && tti_group_is_disputed(group, st);
     }
     if (group->size > 1 && !divides)
         tti_group_refuse(world, group->name, st);
+    if (differ && !divides && hears(parent)) /* by the lists of others this rank may be in another part */
+        st = tell_parts(parent, 0, told_parts(parent), mine->index, step, st);
     return tti_recorded_regrouping_end(record, tti_making_end(&making, tti_made_by(group), deadline_ns, st));
 }
 
@@ -130,7 +165,7 @@ static tutti_status open_part(tutti_group *group, tutti_group *parent, const sha
     if (st != TUTTI_OK)
         return refuse(parent, mine, group->division.step, st);
     fill_ranks(group, parent, mine);
-    return open_named(group, parent->world, deadline_ns);
+    return open_named(group, parent, mine, deadline_ns);
 }
 
 /* Be in the part, or in none. */

@@ -8,6 +8,7 @@
  * those that wait for that rank look there.
  * A member that makes a group with another backend than those of its world leaves the same under TTI_OTHERWISE_KEY, where who has the
  * world's backend waits for it; those that have its own do not look there.
+ * Who finds that members were given different lists, or choose differently, leaves words under TTI_MISMATCH_KEY, for whoever waits there.
  * Under TTI_ENDED_KEY, beside it, are the endings (watch/bulletin.h) of those that could not say anything any more, one behind
  * the other, as the store has seen them (store/store_will.c). */
 #ifndef TTI_WATCH_TROUBLE_H
@@ -19,9 +20,10 @@
 #define TTI_GAVE_UP_KEY   "gave-up/%d"
 #define TTI_REFUSAL_KEY   "refused/%d"
 #define TTI_OTHERWISE_KEY "otherwise/%d"
+#define TTI_MISMATCH_KEY  "mismatch"
 #define TTI_ENDED_KEY     "ended"
 
-enum { TTI_TROUBLE_WORDS_MAX = 504 };
+enum { TTI_TROUBLE_WORDS_MAX = 504, TTI_MISMATCH_WORDS_MAX = 512 /* all of what is under its key, with NUL */ };
 
 typedef struct tti_trouble {
     int32_t status; /* what joining came to there */

@@ -19,7 +19,7 @@
 #include <tutti/plugin/store.h>
 #include <tutti/tutti.h>
 
-enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20, STAYS_MS = 8000 };
+enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20, STAYS_MS = 8000, STEP_MS = 300 };
 enum { COME, DONE, BEGUN }; /* marks */
 
 static int64_t now_ms(void)
@@ -324,6 +324,78 @@ static void one_refuses_where_they_wait(tt_ctx *t, const char *backend)
     assert_int_equal(tutti_barrier(group), TUTTI_OK);
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
     a_group_works();
+}
+
+/* Four ranks split with lists that are good. What it comes to, all in time. */
+static tutti_status split_differently(const tt_ctx *t, const int (*pairs)[2])
+{
+    const int *const   lists[] = { pairs[0], pairs[1] };
+    const int64_t      start = now_ms();
+    tutti_group       *group = NULL;
+    const tutti_status st = tutti_split_group(t->group, lists, (const int[]){ 2, 2 }, 2, NULL, &group);
+
+    expect_in_time(start);
+    if (st != TUTTI_OK && st != TUTTI_E_MISMATCH)
+        fail_msg("%s", tutti_last_error());
+    if ((st == TUTTI_OK) != (group != TUTTI_NO_GROUP))
+        fail_msg("status %d does not fit the group", (int)st);
+    return st;
+}
+
+/* Rank 3 has them in another order: it comes to the part of ranks 0 and 1, where that is seen, and rank 2 waits for it in the other one.
+ * Late, when those have theirs; then, as a rule, first, so that it waits itself. */
+static void lists_of_a_split_in_another_order(tt_ctx *t)
+{
+    static const int ours[][2] = { { 0, 1 }, { 2, 3 } }, swapped[][2] = { { 2, 3 }, { 0, 1 } };
+    tutti_status     st;
+
+    all_have_begun(t);
+    if (t->rank == 3)
+        tt_await(t, DONE, 2);
+    st = split_differently(t, t->rank == 3 ? swapped : ours);
+    assert_int_equal(st, t->rank < 2 ? TUTTI_OK : TUTTI_E_MISMATCH);
+    if (t->rank < 2)
+        tt_post(t, DONE);
+    if (t->rank == 2)
+        expect_words("group '0:split:1.1' cannot be made on rank 2: rank 3 cannot make it: ");
+    if (t->rank >= 2) {
+        expect_words("group '0:split:1.0': rank ");
+        expect_words(" made it of ranks 0, 1, and rank 3 makes it of ranks 2, 3\n  next: give all ranks the same lists, in the same order");
+    }
+    a_group_works();
+    if (t->rank < 2)
+        usleep(STEP_MS * 1000);
+    st = split_differently(t, t->rank == 3 ? swapped : ours);
+    if (t->rank >= 2)
+        assert_int_equal(st, TUTTI_E_MISMATCH);
+    if (st != TUTTI_OK) {
+        expect_words("group '0:split:2.0': rank ");
+        expect_words(" ranks 0, 1");
+        expect_words(" ranks 2, 3");
+    }
+    a_group_works();
+}
+
+/* Rank 3 has other pairs: two ranks disagree about the second part, and one of them waits there for a rank that never comes. */
+static void lists_of_a_split_of_others(tt_ctx *t)
+{
+    static const int ours[][2] = { { 0, 1 }, { 2, 3 } }, others[][2] = { { 0, 2 }, { 1, 3 } };
+    int              last;
+    tutti_status     st;
+
+    all_have_begun(t);
+    for (last = 2; last < 4; last++) {
+        if (t->rank == last)
+            usleep(STEP_MS * 1000);
+        st = split_differently(t, t->rank == 3 ? others : ours);
+        assert_int_equal(st, t->rank < 2 ? TUTTI_OK : TUTTI_E_MISMATCH);
+        if (t->rank >= 2) {
+            expect_words(last == 2 ? "group '0:split:1.1'" : "group '0:split:2.1'");
+            expect_words(" of ranks 1, 3");
+            expect_words(" of ranks 2, 3");
+        }
+        a_group_works();
+    }
 }
 
 static void one_refuses_a_backend_of_ours(tt_ctx *t)
@@ -930,6 +1002,10 @@ int main(void)
         TT_TEST(one_refuses_subgroups, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_split, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_split, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(lists_of_a_split_in_another_order, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(lists_of_a_split_in_another_order, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(lists_of_a_split_of_others, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(lists_of_a_split_of_others, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_that_asks, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(some_name_another_backend, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
