@@ -245,14 +245,17 @@ static tutti_status look_elsewhere(reader *r, int rank)
     return st;
 }
 
-/* Somebody is gone, as st and the last error say. Who has left because calls differ was told so after all others could read it here. */
-static tutti_status unless_calls_differ(const reader *r, tutti_status st)
+/* Somebody is gone, as st and the last error say, while rank is awaited. Who has left because calls differ was told so after all others
+ * could read it here, and who has refused the group said so before it went. */
+static tutti_status unless_calls_differ(const reader *r, int rank, tutti_status st)
 {
     tti_words    kept = { .used = 0 };
     tutti_status told;
 
     tti_words_add(&kept, "%s", tutti_last_error());
     told = tti_team_look_for_mismatch(r->team, r->board, r->deadline_ns);
+    if (told == TUTTI_OK)
+        told = look_for_refusal(r, rank);
     return told != TUTTI_OK ? told : tti_fail(st, "%s", kept.text);
 }
 
@@ -270,7 +273,7 @@ static tutti_status look_at(void *ctx, int rank)
     if (st == TUTTI_E_PEER && r->founds) /* it may have given up, for another */
         st = tti_trouble_explain(r->board, team->port, st);
     else if (st == TUTTI_E_PEER)
-        st = unless_calls_differ(r, st);
+        st = unless_calls_differ(r, rank, st);
     if (st == TUTTI_OK && r->founds)
         st = tti_vigil_look(&r->vigil, rank);
     if (st == TUTTI_OK)

@@ -376,6 +376,27 @@ static void lists_of_a_split_in_another_order(tt_ctx *t)
     a_group_works();
 }
 
+/* The same, and rank 3 has left its world by the time that rank 2 comes: that is not the reason. */
+static void who_finds_other_lists_may_leave(tt_ctx *t)
+{
+    static const int ours[][2] = { { 0, 1 }, { 2, 3 } }, swapped[][2] = { { 2, 3 }, { 0, 1 } };
+
+    all_have_begun(t);
+    if (t->rank == 3)
+        tt_await(t, COME, 2);
+    if (t->rank == 2) {
+        tt_await(t, DONE, 1);
+        usleep(STEP_MS * 1000); /* to hear of it */
+    }
+    assert_int_equal(split_differently(t, t->rank == 3 ? swapped : ours), t->rank < 2 ? TUTTI_OK : TUTTI_E_MISMATCH);
+    if (t->rank == 2)
+        expect_words("group '0:split:1.1' cannot be made on rank 2: rank 3 cannot make it: group '0:split:1.0': rank ");
+    if (t->rank == 3)
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+    tt_post(t, t->rank < 2 ? COME : DONE);
+    tt_await(t, DONE, 2);
+}
+
 /* Rank 3 has other pairs: two ranks disagree about the second part, and one of them waits there for a rank that never comes. */
 static void lists_of_a_split_of_others(tt_ctx *t)
 {
@@ -1004,6 +1025,8 @@ int main(void)
         TT_TEST(one_refuses_a_split, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(lists_of_a_split_in_another_order, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(lists_of_a_split_in_another_order, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(who_finds_other_lists_may_leave, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(who_finds_other_lists_may_leave, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(lists_of_a_split_of_others, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(lists_of_a_split_of_others, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
