@@ -116,6 +116,33 @@ static void both_calls_are_quoted(void **state)
     assert_non_null(strstr(ranks[1].said, "rank 0: broadcast #1 (1000 f32, root 0)"));
 }
 
+/* Ranks 0 and 1 have told it when rank 2 comes. */
+static void rank_2_comes_to_different_calls(tt_rank *t)
+{
+    all_begin(t);
+    if (t->rank == 2)
+        tt_all_here(t);
+    TT_CHECK(t, all_reduce(t, COUNT + (t->rank == 1), t->deadline_ns) == TUTTI_E_MISMATCH);
+    if (t->rank != 2)
+        tt_all_here(t);
+    tt_all_here(t);
+}
+
+static void nobody_is_accused_of_another_call(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    int     r;
+
+    (void)state;
+    tt_run(3, false, rank_2_comes_to_different_calls, ranks);
+    assert_non_null(strstr(ranks[2].said, "reported TUTTI_E_MISMATCH; "));
+    for (r = 0; r < 3; r++) {
+        assert_non_null(strstr(ranks[r].said, "rank 1: all_reduce #2 (sum, 1001 f32)"));
+        assert_non_null(strstr(ranks[r].said, "rank 0: all_reduce #2 (sum, 1000 f32)"));
+        assert_null(strstr(ranks[r].said, " about rank "));
+    }
+}
+
 /* Both ranks get a message of the other's call. */
 static void different_counts_of_two(tt_rank *t)
 {
@@ -777,6 +804,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_calls_are_quoted),
+        cmocka_unit_test(nobody_is_accused_of_another_call),
         cmocka_unit_test(a_message_of_another_call_is_refused),
         cmocka_unit_test(messages_of_two_roots_are_told_apart),
         cmocka_unit_test(blocks_that_do_not_fit_are_an_error),

@@ -199,7 +199,7 @@ static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t 
     tti_team_describe(team, &channel->note, call);
     tti_words_add(&words, "%s: rank %d (%s) reported %s", call, team->ranks[rank],
                   tti_mesh_whereabouts(team->mesh, team->ranks[rank]), tutti_status_name(status));
-    if (culprit >= 0 && culprit != rank)
+    if (culprit >= 0 && culprit != rank && status != TUTTI_E_MISMATCH) /* of two calls that differ nobody knows which is wrong */
         tti_words_add(&words, " about rank %d", team->ranks[culprit]);
     tti_words_add(&words, "; group '%s' is finished", team->name);
     if (has_words)
