@@ -117,13 +117,16 @@ static const char *who_is_unwell(const tti_messenger *m, uint32_t group, char ou
     return out;
 }
 
-static tutti_status say_late(const tti_messenger *m, const tti_request *request)
+static tutti_status say_late(tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
     char      tag[24], way[TTI_WAY_TEXT_MAX], how[TTI_HEALTH_TEXT_MAX + 16] = "", unwell[UNWELL_TEXT_MAX];
+    char      instead[TTI_INSTEAD_TEXT_MAX] = "";
 
-    if (peer >= 0)
+    if (peer >= 0) {
         (void)which_is(m, peer, how);
+        (void)tti_waits_instead(m, peer, instead);
+    }
     if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
         return not_connected(m, peer, how);
     if (request->window != NULL || request->channel.plane == TTI_PLANE_REPLY)
@@ -133,14 +136,14 @@ static tutti_status say_late(const tti_messenger *m, const tti_request *request)
                         request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag, how);
     if (request->is_send)
         return tti_fail(TUTTI_E_TIMEOUT,
-                        "sending %zu bytes%s to rank %d (%s)%s is not finished: it does not receive%s",
+                        "sending %zu bytes%s to rank %d (%s)%s is not finished: it does not receive%s%s",
                         request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
-                        tti_mesh_whereabouts(m->mesh, peer), how, tti_lane_describe(&m->lanes[peer], way));
+                        tti_mesh_whereabouts(m->mesh, peer), how, instead, tti_lane_describe(&m->lanes[peer], way));
     if (peer < 0)
         return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank%s", with_tag(request->parcel.tag, tag),
                         who_is_unwell(m, request->channel.group, unwell));
-    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s%s",
-                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer), how,
+    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s%s%s",
+                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer), how, instead,
                     tti_lane_describe(&m->lanes[peer], way));
 }
 
@@ -164,7 +167,7 @@ static int find_stopped(const tti_messenger *m, const tti_request *request)
 }
 
 /* With the step that lets it end, where that is known. */
-static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
+static tutti_status timed_out(tti_messenger *m, const tti_request *request)
 {
     const int    stopped = find_stopped(m, request);
     tutti_status st = say_late(m, request);

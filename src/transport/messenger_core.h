@@ -209,6 +209,9 @@ void tti_messenger_drain_one(tti_messenger *m, tti_lane *lane);
 
 /** Tell a wait to a member. */
 void tti_queue_wait(tti_messenger *m, tti_lane *lane, const tti_wait *wait);
+enum { TTI_INSTEAD_TEXT_MAX = 216 };
+/** "; it waits in all_reduce #7 (sum, 3 f32) on group 'world'": the call that rank is known to wait in now; "": none is. */
+const char *tti_waits_instead(tti_messenger *m, int rank, char out[TTI_INSTEAD_TEXT_MAX]);
 /** This rank has waited for long in a blocking receive from a member: as tti_messenger_tell_wait(). number: what this said
  * when it was first told; 0: now. */
 uint64_t tti_tell_receive(tti_messenger *m, const tti_request *request, uint64_t number);

@@ -356,6 +356,31 @@ static void end_wait(tti_messenger *m, uint32_t group, uint64_t seq)
     }
 }
 
+/* ---- a message that is late ------------------------------------------------------------------------- */
+
+/* Whether rank waits in it still. What another host has told is not taken back; but it lasts where it needs this rank's part. */
+static bool waits_still(tti_messenger *m, const tti_known_group *known, int rank, const tti_wait *theirs)
+{
+    return is_near(m, rank) || (includes(theirs->needs, tti_mesh_rank(m->mesh)) && !has_come_to(known, theirs->note.seq));
+}
+
+const char *tti_waits_instead(tti_messenger *m, int rank, char out[TTI_INSTEAD_TEXT_MAX])
+{
+    const tti_known_group *known;
+    tti_wait               theirs;
+    char                   text[TTI_CALL_TEXT_MAX + 80];
+
+    out[0] = '\0';
+    if (rank == tti_mesh_rank(m->mesh) || !wait_of(m, rank, &theirs) || tti_wait_is_receive(&theirs))
+        return out;
+    known = tti_compared_group(m, theirs.group);
+    if (known == NULL || !waits_still(m, known, rank, &theirs))
+        return out;
+    known->comparer.describe(known->comparer.ctx, &theirs.note, text, sizeof text);
+    snprintf(out, TTI_INSTEAD_TEXT_MAX, "; it waits in %.200s", text);
+    return out;
+}
+
 /* ---- a call here, a group that is made there -------------------------------------------------------- */
 
 /* Whether rank's receive does not end before this rank goes on: all that was sent to it has come. */

@@ -18,7 +18,7 @@
     } while (0)
 
 /* Long enough for who comes to have come, also where it gets no core for a second. */
-enum { SHORT_MS = 1500, TOLD = 0, BEGUN = 1, GROUPS = 2, COMES = 3, OVER = 4 };
+enum { SHORT_MS = 1500, LONG_MS = 4000, TOLD = 0, BEGUN = 1, GROUPS = 2, COMES = 3, OVER = 4 };
 
 static void expect_words(const char *words)
 {
@@ -106,6 +106,21 @@ static void the_first_missing_is_named(tt_ctx *t)
     expect_words("rank 2 did not come, on rank 0 after ");
     expect_words("of 1500; heard before it: rank 1; later ranks were not waited for");
     tt_post(t, TOLD);
+}
+
+/* Rank 2 is not late, but in another call: all are told so, it too. */
+static void who_waits_in_another_call_is_told(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    n_have_begun(t, 3);
+    assert_int_equal(t->rank == 2 ? tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group)
+                                  : tutti_monitored_barrier(t->group, LONG_MS, t->rank == 0),
+                     TUTTI_E_TIMEOUT);
+    expect_words("monitored_barrier on group '");
+    expect_words("; it waits in all_reduce #1 (sum, 1 f32) on group '");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, 3);
 }
 
 /* Rank 2 ends the group while rank 0 waits for rank 1, which is late and nothing else. */
@@ -315,6 +330,7 @@ int main(void)
         EVERYWHERE(all_come, .ranks = 4),
         EVERYWHERE(all_missing_are_named, .ranks = 4, .waits = true),
         EVERYWHERE(the_first_missing_is_named, .ranks = 4, .waits = true),
+        EVERYWHERE(who_waits_in_another_call_is_told, .ranks = 3, .waits = true),
         EVERYWHERE(who_is_late_is_not_the_cause, .ranks = 3, .waits = true),
         TT_TEST(the_default_is_the_groups, .transports = "shm,tcp", .waits = true),
         TT_TEST(who_came_first_gives_up_first, .ranks = 4, .transports = "shm,tcp", .waits = true),
