@@ -310,6 +310,17 @@ static void different_calls_are_shown(void **state)
     says("next: all members of a group have to call the same");
 }
 
+static void a_call_and_a_message_of_one_group_are_told(void **state)
+{
+    (void)state;
+    begin_world(2);
+    add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 5, 5000000);
+    add_open(1, TUTTI_RECORD_BARRIER, 0, 1, -1, 0, 0);
+    look(2, 1, "ranks 0, 1 wait for each other");
+    says("rank 0 (pid 1000, n1) waits for rank 1, since 30.0 s, in send to rank 1, tag 5");
+    says("next: all members have to make the calls and messages of a group in one order");
+}
+
 static void circles_over_groups_are_found(void **state)
 {
     static const int pairs[3][2] = { { 0, 1 }, { 1, 2 }, { 0, 2 } };
@@ -330,7 +341,7 @@ static void circles_over_groups_are_found(void **state)
     says("rank 1 (pid 1001, n1) waits for rank 2, since 31.0 s, in all_reduce #1 (sum, 4 f32) on group 'b'");
     says("rank 2 (pid 1002, n1) waits for rank 0, since 32.0 s, in all_reduce #1 (sum, 4 f32) on group 'c'");
     says("and rank 3 with them");
-    says("in one order");
+    says("next: all ranks have to call operations of several groups in one order");
 }
 
 static void messages_are_looked_at_from_both_ends(void **state)
@@ -856,6 +867,7 @@ int main(void)
         cmocka_unit_test(who_was_not_read_is_named),
         cmocka_unit_test(what_was_read_comes_before_what_was_not),
         cmocka_unit_test(different_calls_are_shown),
+        cmocka_unit_test(a_call_and_a_message_of_one_group_are_told),
         cmocka_unit_test(circles_over_groups_are_found),
         cmocka_unit_test(messages_are_looked_at_from_both_ends),
         cmocka_unit_test(circles_of_messages_say_who_has_to_turn),

@@ -261,6 +261,16 @@ static const char *next_of_messages(int sends, int n)
     return "see whether both ends of each message have the same tag, and come in the same order";
 }
 
+/* Of ranks that wait for each other, and not in messages alone. */
+static const char *next_of_calls(bool mismatch, bool one_group)
+{
+    if (mismatch)
+        return "all members of a group have to call the same: see where the program takes another way";
+    if (one_group)
+        return "all members have to make the calls and messages of a group in one order: see where the program takes another way";
+    return "all ranks have to call operations of several groups in one order";
+}
+
 static int by_number(const void *a, const void *b)
 {
     const int x = *(const int *)a, y = *(const int *)b;
@@ -272,7 +282,7 @@ static void print_circle(const hang *h, const hang_cause *c)
 {
     char list[LIST_BYTES], op[HANG_LINE_MAX], since[32], who[WHO_BYTES];
     int ranks[VIEW_RANKS_MAX];
-    bool messages = true, mismatch = false;
+    bool messages = true, mismatch = false, one_group = true;
     int sends = 0;
     int i;
 
@@ -290,14 +300,13 @@ static void print_circle(const hang *h, const hang_cause *c)
         messages = messages && is_message(r);
         sends += r->wait->r.kind == TUTTI_RECORD_SEND;
         mismatch = mismatch || is_mismatch(r, next);
+        one_group = one_group && r->wait->group == next->wait->group;
     }
     if (c->n_waiters > 0) {
         view_write_ranks(c->waiters, c->n_waiters, list, sizeof list);
         printf("  and rank%s %s with them\n", c->n_waiters == 1 ? "" : "s", list);
     }
-    printf("  next: %s\n", messages   ? next_of_messages(sends, c->n)
-                           : mismatch ? "all members of a group have to call the same: see where the program takes another way"
-                                      : "all ranks have to call operations of several groups in one order");
+    printf("  next: %s\n", messages ? next_of_messages(sends, c->n) : next_of_calls(mismatch, one_group));
 }
 
 /* ---- those that are not in it ------------------------------------------------------------------ */
