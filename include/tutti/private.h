@@ -31,6 +31,11 @@ TUTTI_API tutti_status tti_fail_errno(int err, const char *fmt, ...) TUTTI_PRINT
 TUTTI_API tutti_status tti_fail_errno_as(tutti_status status, int err, const char *fmt, ...)
     TUTTI_PRINTF(3, 4);
 
+/** How often this thread has worded a failure so far: asked before code is called that is not ours, it tells afterwards whether
+ * that has.
+ * @threads any */
+TUTTI_API uint32_t tti_words_said(void);
+
 /** Log levels, most urgent first. */
 typedef enum tti_log_level {
     TTI_LOG_ERROR,

@@ -4,11 +4,7 @@
 #ifndef TTI_BASE_FOREIGN_H
 #define TTI_BASE_FOREIGN_H
 
-#include <stdint.h>
-#include <tutti/status.h>
-
-/** How often this thread has worded a failure so far: asked before such code is called, it tells afterwards whether that has. */
-uint32_t tti_words_said(void);
+#include <tutti/private.h>
 
 /** What entry of the kind ("backend") called name has returned, as what it may be taken for: a status that there is not is
  * TUTTI_E_BACKEND, and a failure without words, said being what tti_words_said() was before, gets some. */

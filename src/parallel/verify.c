@@ -178,7 +178,7 @@ static tutti_status compare(const tutti_reducer *r, const int64_t *all, int64_t 
         return tti_fail(ours, "%s", words);
     for (k = 0; k < r->size; k++)
         if (all[k * WORDS + STATUS] != TUTTI_OK)
-            return tti_fail(TUTTI_E_REMOTE, "rank %d of the group could not make its reducer: %s", k,
+            return tti_fail(TUTTI_E_REMOTE, "rank %d of the group could not make its reducer: %s\n  next: see what that rank reports", k,
                             tutti_status_name((tutti_status)all[k * WORDS + STATUS]));
     if (unlike(r, all, PARAMS) >= 0)
         return fail_count(r, all);

@@ -28,7 +28,8 @@ static bool tells_of_leaving(const char *words)
 const char *tti_advice_of_loss(const char *words)
 {
     if (tells_of_leaving(words))
-        return "\n  next: see why that rank destroyed its group, or its world, before the others were done with it; " AFTER_SHRINK;
+        return "\n  next: see why that rank destroyed its group, or its world, before the others were done with it, "
+               "or whether it went on without this one in tutti_shrink_group(); " AFTER_SHRINK;
     return "\n  next: see why that rank ended; " AFTER_SHRINK;
 }
 

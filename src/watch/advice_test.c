@@ -15,6 +15,7 @@ static void who_has_left_has_not_died(void **state)
     (void)state;
     assert_non_null(strstr(tti_advice_of_loss("rank 3 (host 'n1', pid 7) has left"), "see why that rank destroyed its group"));
     assert_non_null(strstr(tti_advice_of_loss("rank 3 (host 'n1', pid 7) has left the world"), "destroyed its group"));
+    assert_non_null(strstr(tti_advice_of_loss("rank 3 (host 'n1', pid 7) has left"), "or whether it went on without this one"));
     assert_non_null(strstr(tti_advice_of_loss("rank 3 (host 'n1', pid 7) is gone: its process has ended"), "why that rank ended"));
     assert_non_null(strstr(tti_advice_of_loss("rank 3 (n1) has left or died: nobody listens"), "why that rank ended"));
     assert_non_null(strstr(tti_advice_of_loss("rank 3 (n1) has left or died; rank 3 (n1) has left"), "destroyed its group"));

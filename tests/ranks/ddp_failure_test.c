@@ -71,6 +71,8 @@ static void a_rank_cannot_wrap(tt_ctx *t)
         (void)tutti_tensor_requires_grad_(n.p[i], true);
 
     expect_told(t, tutti_ddp_create(t->rank == 0 ? NULL : n.m, &opts, &n.ddp), TUTTI_E_ARG, "the module is NULL");
+    if (t->rank != 0)
+        assert_non_null(strstr(tutti_last_error(), "next: see what that rank reports"));
     OK(tutti_ddp_create(n.m, &opts, &n.ddp));
     REFUSED(tutti_ddp_create(n.m, &opts, &other), TUTTI_E_STATE, "is wrapped already");
     good_step(&n); /* the first one still works */
@@ -190,6 +192,29 @@ static void a_backward_fails_on_one_rank(tt_ctx *t)
         good_step(&n);
         fails = t->rank == 0;
     }
+    numbers_free(&n);
+}
+
+static tutti_status refuse_silently(tutti_tensor *leaf, void *ctx)
+{
+    (void)leaf;
+    return *(bool *)ctx ? TUTTI_E_IO : TUTTI_OK;
+}
+
+/* What failed before is not what it says. */
+static void a_hook_fails_without_words(tt_ctx *t)
+{
+    static const char silent[] = "a gradient hook of the program failed with TUTTI_E_IO, and gave no words";
+    bool fails = t->rank == 0;
+    numbers n;
+    int handle;
+
+    numbers_wrap(&n, t, NULL);
+    OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], refuse_silently, &fails, &handle));
+    (void)tti_fail(TUTTI_E_ARG, "something older");
+    expect_told(t, numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_IO, silent);
+    assert_non_null(strstr(tutti_last_error(), silent));
+    assert_null(strstr(tutti_last_error(), "something older"));
     numbers_free(&n);
 }
 
@@ -512,6 +537,7 @@ int main(void)
         TT_TEST(parameters_left_out_by_mistake, .ranks = 4),
         TT_TEST(debug_levels_name_parameters),
         TT_TEST(a_backward_fails_on_one_rank, .ranks = 3, .transports = "shm,threads"),
+        TT_TEST(a_hook_fails_without_words, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(a_step_fails_before_its_backward, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(failures_of_one_rank),
         TT_TEST(a_forward_without_recording_fails),

@@ -148,6 +148,8 @@ void tti_hooks_remove(tti_hooks *hooks, int handle);
 void tti_hooks_free(tti_hooks *hooks);
 /* The hook of a kind registered next after handle; NULL if that was the last. */
 const tti_hook *tti_hooks_after(const tti_hooks *hooks, tti_hook_kind kind, int handle);
+/* What a hook has returned: a failure without words, said being what tti_words_said() was before it ran, gets some. */
+tutti_status tti_hook_said(tutti_status st, uint32_t said);
 /* Run the hooks of kind TENSOR; *grad, a reference of ours, becomes what they make of it. */
 tutti_status tti_hooks_replace(const tti_hooks *hooks, tutti_tensor **grad);
 

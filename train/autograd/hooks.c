@@ -57,6 +57,13 @@ static tutti_status check_replacement(const tutti_tensor *grad, const tutti_tens
                     tutti_dtype_name(grad->dtype), tti_shape_str(grad->nd, grad->shape).s);
 }
 
+tutti_status tti_hook_said(tutti_status st, uint32_t said)
+{
+    if (st == TUTTI_OK || tti_words_said() != said)
+        return st;
+    return tti_fail(st, "a gradient hook of the program failed with %s, and gave no words", tutti_status_name(st));
+}
+
 tutti_status tti_hooks_replace(const tti_hooks *hooks, tutti_tensor **grad)
 {
     const tti_hook *next = tti_hooks_after(hooks, TTI_HOOK_TENSOR, 0);
@@ -64,10 +71,11 @@ tutti_status tti_hooks_replace(const tti_hooks *hooks, tutti_tensor **grad)
 
     while (next != NULL && st == TUTTI_OK) {
         const int done = next->handle;
+        const uint32_t said = tti_words_said();
         tutti_tensor *by = NULL;
 
         tutti_scope_begin();
-        st = next->fn.tensor(*grad, &by, next->ctx);
+        st = tti_hook_said(next->fn.tensor(*grad, &by, next->ctx), said);
         if (st == TUTTI_OK && by != NULL)
             st = check_replacement(*grad, by);
         if (st == TUTTI_OK && by != NULL) {

@@ -145,8 +145,11 @@ static tutti_status run_hooks(const tti_leaf *leaf, tti_hook_kind kind, tutti_te
 
     while (next != NULL && st == TUTTI_OK) {
         const int done = next->handle;
+        const uint32_t said = tti_words_said();
 
         st = next->fn.leaf(t, next->ctx);
+        if (kind == TTI_HOOK_ACCUMULATE) /* the others may be ours, and pass on what has its words */
+            st = tti_hook_said(st, said);
         next = tti_hooks_after(&leaf->hooks, kind, done);
     }
     return st;
