@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "near.h"
 
@@ -296,6 +297,9 @@ static bool read_unsupported(run_options *o, const option *opt, const char *name
     if (value != NULL && opt->ours != NULL)
         return wrong(o, "option '%s' is not supported yet, but for the value '%s'", name,
                      opt->ours);
+    if (strcmp(opt->name, "rdzv-endpoint") == 0)
+        return wrong(o, "option '%s' is not supported yet\n  next: name host 0 by --master-addr and --master-port, or PET_MASTER_ADDR "
+                        "and PET_MASTER_PORT, and all hosts by --nnodes and --node-rank", name);
     return wrong(o, "option '%s' is not supported yet", name);
 }
 
@@ -306,20 +310,74 @@ static bool read_value(run_options *o, const option *opt, const char *name, cons
     return opt->read(o, name, value);
 }
 
+/* "PET_NPROC_PER_NODE" of "nproc-per-node". */
+static void write_as_variable(const char *option_name, char out[NAME_MAX_BYTES])
+{
+    char *c;
+
+    snprintf(out, NAME_MAX_BYTES, "PET_%s", option_name);
+    for (c = out; *c != '\0'; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+static bool is_variable(const char *name)
+{
+    char known[NAME_MAX_BYTES];
+    int i;
+
+    for (i = 0; i < N_OPTIONS; i++) {
+        write_as_variable(options[i].name, known);
+        if (strcmp(known, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The option whose variable was probably meant, or NULL. */
+static const option *nearest_variable(const char *name)
+{
+    char lower[NAME_MAX_BYTES];
+    char *c;
+
+    snprintf(lower, sizeof lower, "%s", name + strlen("PET_"));
+    for (c = lower; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    return nearest(lower);
+}
+
+/* A variable that begins as those of options do, and is none: it would change nothing, and nothing would say so. */
+static void tell_unknown(const char *entry)
+{
+    char name[NAME_MAX_BYTES], meant[NAME_MAX_BYTES] = "";
+    const int length = (int)strcspn(entry, "=");
+    const option *near;
+
+    if (strncmp(entry, "PET_", strlen("PET_")) != 0 || length >= NAME_MAX_BYTES)
+        return;
+    snprintf(name, sizeof name, "%.*s", length, entry);
+    if (is_variable(name))
+        return;
+    near = nearest_variable(name);
+    if (near != NULL)
+        write_as_variable(near->name, meant);
+    fprintf(stderr, "tutti run: environment variable %s is unknown and changes nothing%s%s%s\n", name,
+            near != NULL ? "\n  next: did you mean " : "", meant, near != NULL ? "?" : "");
+}
+
 /* For the options that the command line has not given. */
 static bool read_environment(run_options *o)
 {
     char name[NAME_MAX_BYTES];
     const char *value;
+    char **entry;
     int i;
-    char *c;
 
+    for (entry = environ; entry != NULL && *entry != NULL; entry++)
+        tell_unknown(*entry);
     for (i = 0; i < N_OPTIONS; i++) {
         if (o->given[i])
             continue;
-        snprintf(name, sizeof name, "PET_%s", options[i].name);
-        for (c = name; *c != '\0'; c++)
-            *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        write_as_variable(options[i].name, name);
         value = getenv(name);
         if (value != NULL && value[0] != '\0' && !read_value(o, &options[i], name, value))
             return false;

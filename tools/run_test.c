@@ -157,6 +157,7 @@ static void wrong_options_get_one_message(void **state)
         { "tutti run --max-restarts=3 true", "'--max-restarts' is not supported yet" },
         { "PET_MAX_RESTARTS=3 tutti run true", "'PET_MAX_RESTARTS' is not supported yet" },
         { "PET_LOG_DIR=/tmp tutti run true", "'PET_LOG_DIR' is not supported yet" },
+        { "PET_RDZV_ENDPOINT=n1:29400 tutti run true", "'PET_RDZV_ENDPOINT' is not supported yet\n  next: name host 0 by --master-addr" },
         { "PET_RDZV_BACKEND=c10d tutti run true", "but for the value 'static'" },
         { "tutti run --rdzv_backend=c10d true", "'--rdzv-backend' is not supported yet" },
         { "tutti run --module x", "'--module' is not supported yet" },
@@ -190,6 +191,16 @@ static void the_command_line_wins(void **state)
     check_err("PET_NNODES=x tutti run --nnodes=y true", 2, "--nnodes is 'y'");
     check_err("PET_NNODES=x tutti run --nproc-per-node=2 true", 2, "PET_NNODES is 'x'");
     check_err("PET_NNODES=x tutti run true --nnodes=1", 2, "PET_NNODES is 'x'"); /* that is the program's */
+}
+
+static void a_variable_of_no_option_is_told(void **state)
+{
+    (void)state;
+    check_err("PET_NPROC_PERNODE=2 tutti run true", 0,
+              "PET_NPROC_PERNODE is unknown and changes nothing\n  next: did you mean PET_NPROC_PER_NODE?\n");
+    check_err("PET_XYZZY_QWERTY=2 tutti run true", 0, "PET_XYZZY_QWERTY is unknown and changes nothing\n");
+    check_out("PET_NPROC_PER_NODE=1 PET_RDZV_ID=job PET_MAX_RESTARTS=0 tutti run echo x", "[default0]:x\n");
+    assert_null(strstr(r.err, "is unknown"));
 }
 
 static void programs_end_the_command(void **state)
@@ -331,6 +342,7 @@ int main(void)
         cmocka_unit_test(options_are_spelt_in_all_ways),
         cmocka_unit_test(wrong_options_get_one_message),
         cmocka_unit_test(the_command_line_wins),
+        cmocka_unit_test(a_variable_of_no_option_is_told),
         cmocka_unit_test(programs_end_the_command),
         cmocka_unit_test(output_that_cannot_be_written),
         cmocka_unit_test(a_taken_port_is_named),
