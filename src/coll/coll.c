@@ -166,6 +166,8 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
         return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
                         team->n_ranks, team->name);
     st = tti_team_meet(team, &coll->board, deadline_ns, &coll->mine, all);
+    if (st == TUTTI_OK && coll->host == NULL)
+        st = tti_team_look_who_gave_up(team, &coll->board, deadline_ns);
     if (st == TUTTI_OK && coll->levels != NULL)
         st = tti_levels_connect(coll->levels, all);
     if (st == TUTTI_OK)

@@ -291,6 +291,36 @@ static void groups_that_were_not_made_leave_nothing(void **state)
     tt_run(2, false, make_alone, ranks);
 }
 
+/* Ranks 0 and 1 give up, and rank 2 comes after that: it would find all there. */
+static void come_late(tt_rank *t)
+{
+    tti_coll *group = NULL;
+
+    if (t->rank != 2)
+        TT_CHECK(t, tt_open(t, 1, tt_in_ms(-1), &group) == TUTTI_E_TIMEOUT);
+    tt_all_here(t);
+    if (t->rank == 2) {
+        TT_CHECK(t, tt_open(t, 1, t->deadline_ns, &group) == TUTTI_E_PEER);
+        TT_CHECK(t, strstr(tutti_last_error(), " gave up while the group was made\n") != NULL);
+    }
+    tt_all_here(t);
+    TT_CHECK(t, tt_open(t, 2, t->deadline_ns, &group) == TUTTI_OK); /* the next one is another */
+    tt_all_here(t);
+    tti_coll_close(group);
+}
+
+static void who_comes_late_hears_who_gave_up(void **state)
+{
+    static const int two_hosts[] = { 0, 0, 1 };
+    const tt_setting setting = { .machine = &tti_machine_default, .hosts = two_hosts };
+    tt_rank          ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, come_late, ranks);
+    tt_run(3, true, come_late, ranks);
+    tt_run_in(&setting, 3, false, come_late, ranks);
+}
+
 /* Rank 0 destroys a group that rank 1 still uses: what rank 1 looks at stays what it was. */
 static void destroyed_under_a_member(tt_rank *t)
 {
@@ -342,6 +372,7 @@ int main(void)
         cmocka_unit_test(who_has_not_entered_is_named),
         cmocka_unit_test(groups_that_are_destroyed_leave_nothing),
         cmocka_unit_test(groups_that_were_not_made_leave_nothing),
+        cmocka_unit_test(who_comes_late_hears_who_gave_up),
         cmocka_unit_test(a_region_stays_while_it_is_read),
     };
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * team.c - the members of a group, and their meeting on the board. */
+ * team.c - the members of a group, and their meeting on the board.
+ *
+ * Late    What a member leaves stays on the board when it gives up, and whoever comes after that finds all pieces there. So who gives up
+ *         for want of time leaves a mark, the first one its number, and who has read all pieces looks for it. Who shares memory with all
+ *         members finds their doors shut instead (host/channel.c). A mark that comes behind that look is too late: such a group is made
+ *         for this rank, and its first call hears that the other is gone, or waits for it in vain. */
 #include "coll/team.h"
 
 #include <stdio.h>
@@ -15,7 +20,8 @@
 
 enum { TOLD_MAX = TTI_MISMATCH_WORDS_MAX, REASON_MS = 1000, REASON_LOOK_MS = 5 };
 
-#define MEMBER "member"
+#define GAVE_UP_KEY "gave-up"
+#define MEMBER      "member"
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 {
@@ -299,6 +305,37 @@ static tutti_status tell_mismatch(const tti_team *team, const tti_board *board)
     return tti_fail(TUTTI_E_MISMATCH, "%s", kept.text);
 }
 
+/* This rank has left its piece, and goes without the group, as others do who come later. The last error, of st, stays. Members that make a
+ * group in their first call, and a world that is founded, hear of it otherwise. */
+static tutti_status leave_mark(const tti_team *team, const tti_board *board, int64_t deadline_ns, tutti_status st)
+{
+    const int32_t rank = team->ranks[team->rank];
+    tti_words     kept = { .used = 0 };
+
+    if (team->founds || team->lazy)
+        return st;
+    tti_words_add(&kept, "%s", tutti_last_error());
+    (void)board->put(board->context, GAVE_UP_KEY, &rank, sizeof rank, tti_board_patience(board, team->port, deadline_ns));
+    return tti_fail(st, "%s", kept.text);
+}
+
+tutti_status tti_team_look_who_gave_up(const tti_team *team, const tti_board *board, int64_t deadline_ns)
+{
+    const int64_t until_ns = tti_board_patience(board, team->port, deadline_ns);
+    int32_t       rank = -1;
+    bool          there = false;
+    tutti_status  st;
+
+    if (team->founds || team->lazy || board->has(board->context, GAVE_UP_KEY, until_ns, &there) != TUTTI_OK || !there ||
+        board->get(board->context, GAVE_UP_KEY, &rank, sizeof rank, until_ns) != TUTTI_OK ||
+        rank < 0 || rank >= tti_mesh_size(team->mesh))
+        return TUTTI_OK;
+    st = tti_team_look_for_mismatch(team, board, until_ns);
+    if (st != TUTTI_OK)
+        return st;
+    return tti_fail(TUTTI_E_PEER, TTI_GAVE_UP_WORDS, team->name, (int)rank, tti_mesh_whereabouts(team->mesh, (int)rank), (int)rank);
+}
+
 /* "ranks 0, 1, 2": what this rank takes for the members. */
 static void add_members(const tti_team *team, tti_words *words)
 {
@@ -524,7 +561,8 @@ tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadl
         tell_mismatch(team, board);            /* first: it may serve the board, and end */
         tti_messenger_end_crossed(team->messenger, r.crossed_in);
     }
-    st = st == TUTTI_E_TIMEOUT ? fail_not_joined(&r, n) : hear_why(team, board, st, r.has_left, deadline_ns);
+    st = st == TUTTI_E_TIMEOUT ? leave_mark(team, board, deadline_ns, fail_not_joined(&r, n))
+                               : hear_why(team, board, st, r.has_left, deadline_ns);
     tti_absent_release(&r.absent);
     return st;
 }

@@ -244,9 +244,7 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
         return tti_fail(TUTTI_E_BACKEND, "group '%s': rank %d named memory that is not in its heap",
                         team->name, team->ranks[rank]);
     if (!come_in(lines, join->nonce))
-        return tti_fail(TUTTI_E_PEER,
-                        "group '%s': rank %d (%s) gave up while the group was made\n"
-                        "  next: see what rank %d reports", team->name, team->ranks[rank],
+        return tti_fail(TUTTI_E_PEER, TTI_GAVE_UP_WORDS, team->name, team->ranks[rank],
                         tti_mesh_whereabouts(team->mesh, team->ranks[rank]), team->ranks[rank]);
     adopt(channel, rank, lines, join->nonce);
     if (lines->version != VERSION || lines->region_bytes != region_bytes(rank))
