@@ -82,7 +82,7 @@ typedef struct tutti_group_options {
  *                            (both only if all ranks call), or waits in a call, or a receive, for this rank
  *           TUTTI_E_REMOTE   a member has not the memory for it, or cannot load its backend
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
- *           TUTTI_E_PEER     a member is gone, and had not come
+ *           TUTTI_E_PEER     a member is gone, and had not come, or gave up before all had
  *           what the world has failed with meanwhile, unless only the members call: who is told so elsewhere does not come.
  *                            A call of this rank that was told of it before is another thing: those that are left may make groups
  * @threads  one at a time per world
