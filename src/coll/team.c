@@ -20,7 +20,7 @@
 
 enum { TOLD_MAX = TTI_MISMATCH_WORDS_MAX, REASON_MS = 1000, REASON_LOOK_MS = 5 };
 
-#define GAVE_UP_KEY "gave-up"
+#define TIME_UP_KEY "time-up"
 #define MEMBER      "member"
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
@@ -315,7 +315,7 @@ static tutti_status leave_mark(const tti_team *team, const tti_board *board, int
     if (team->founds || team->lazy)
         return st;
     tti_words_add(&kept, "%s", tutti_last_error());
-    (void)board->put(board->context, GAVE_UP_KEY, &rank, sizeof rank, tti_board_patience(board, team->port, deadline_ns));
+    (void)board->put(board->context, TIME_UP_KEY, &rank, sizeof rank, tti_board_patience(board, team->port, deadline_ns));
     return tti_fail(st, "%s", kept.text);
 }
 
@@ -326,8 +326,8 @@ tutti_status tti_team_look_who_gave_up(const tti_team *team, const tti_board *bo
     bool          there = false;
     tutti_status  st;
 
-    if (team->founds || team->lazy || board->has(board->context, GAVE_UP_KEY, until_ns, &there) != TUTTI_OK || !there ||
-        board->get(board->context, GAVE_UP_KEY, &rank, sizeof rank, until_ns) != TUTTI_OK ||
+    if (team->founds || team->lazy || board->has(board->context, TIME_UP_KEY, until_ns, &there) != TUTTI_OK || !there ||
+        board->get(board->context, TIME_UP_KEY, &rank, sizeof rank, until_ns) != TUTTI_OK ||
         rank < 0 || rank >= tti_mesh_size(team->mesh))
         return TUTTI_OK;
     st = tti_team_look_for_mismatch(team, board, until_ns);

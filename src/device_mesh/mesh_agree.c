@@ -18,6 +18,7 @@
  *         backend that needs no peers has nobody to meet. */
 #include "device_mesh/mesh_family.h"
 #include "group/asked.h"
+#include "group/make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,12 +234,6 @@ tutti_status tti_mesh_agree(tti_mesh_family *family, const char *ours)
     return has_peers(&m) ? meet(&m, ours) : TUTTI_OK;
 }
 
-/* What the others are told of it: it is wrong, and no lack of something here. */
-static tutti_status told_as(tutti_status st)
-{
-    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
-}
-
 tutti_status tti_mesh_refuse(tutti_group *world, tutti_status st)
 {
     char    words[TTI_GROUP_WORDS_MAX];
@@ -252,6 +247,6 @@ tutti_status tti_mesh_refuse(tutti_group *world, tutti_status st)
     if (m.deadline_ns > m.start_ns + TELL_NS)
         m.deadline_ns = m.start_ns + TELL_NS;
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    (void)decide(&m, tti_fail(told_as(st), "device mesh: in call #%u rank %d cannot make its own: %s", m.number, world->rank, words));
+    (void)decide(&m, tti_fail(tti_refused_as(st), "device mesh: in call #%u rank %d cannot make its own: %s", m.number, world->rank, words));
     return tti_fail(st, "%s", words);
 }

@@ -8,6 +8,12 @@
 #include "group/group.h"
 #include "store/store.h"
 
+/** What others are told of a call that this rank has refused with st: it is wrong, and no lack of something here. */
+static inline tutti_status tti_refused_as(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
+}
+
 /** A group without stores and backend: free it with tti_group_free(). */
 tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out);
 /** Free the object and its stores; there is no backend any more. NULL is fine. */

@@ -170,12 +170,6 @@ static bool is_own(tutti_status st)
     return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED || st == TUTTI_E_NOMEM || st == TUTTI_E_BACKEND || st == TUTTI_E_IO;
 }
 
-/* What others are told of it: it is wrong, and no lack of something here. */
-static tutti_status told_as(tutti_status st)
-{
-    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
-}
-
 /* The name is there. */
 static tutti_status open_named(tutti_group *group, bool named, int64_t deadline_ns)
 {
@@ -189,7 +183,7 @@ static tutti_status open_named(tutti_group *group, bool named, int64_t deadline_
         return st;
     st = tti_group_open_backend(group, deadline_ns, TTI_OPEN_LAZILY);
     if (is_own(st) && group->size > 1) /* those who can make it look there in their first call */
-        tti_group_tell_members(group, told_as(st), st);
+        tti_group_tell_members(group, tti_refused_as(st), st);
     return st;
 }
 
@@ -236,7 +230,7 @@ static void begin_numbered(tti_making *making, tutti_group *world, uint32_t id)
 void tti_group_refuse(tutti_group *world, const char *folder, tutti_status st)
 {
     if (is_own(st) && world->size > 1 && world->store != NULL)
-        tti_group_tell_in(world, folder, told_as(st), st);
+        tti_group_tell_in(world, folder, tti_refused_as(st), st);
 }
 
 /* This rank cannot make group number id. Those who can are told; st stays. */

@@ -6,7 +6,6 @@
  * Method  real processes and threads over TCP, and two hosts with shared memory inside; connections are
  *         counted inside the library, at moments at which every message is known to have arrived. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 #include "backend/native/native.h"
 #include "group/group.h"
+#include "gone.h"
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -398,31 +398,6 @@ static void who_waits_for_another_is_told(tt_ctx *t)
         tt_await(t, ENDED, 1);
 }
 
-/* Whether all threads of a process have stopped. */
-static bool is_stopped(int pid)
-{
-    char           path[512], state = 'T';
-    struct dirent *entry;
-    DIR           *tasks;
-    FILE          *file;
-
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    tasks = opendir(path);
-    assert_non_null(tasks);
-    while (state == 'T' && (entry = readdir(tasks)) != NULL) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%.32s/stat", pid, entry->d_name);
-        file = fopen(path, "r");
-        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-            state = '?';
-        if (file != NULL)
-            fclose(file);
-    }
-    closedir(tasks);
-    return state == 'T';
-}
-
 /* Rank 1 is stopped, until ENDED is posted: the other one gets its pid, rank 1 itself 0 at the end. */
 static int stop_rank_1(tt_ctx *t)
 {
@@ -446,7 +421,7 @@ static int stop_rank_1(tt_ctx *t)
     assert_int_equal(fscanf(file, "%d", &pid), 1);
     fclose(file);
     assert_int_equal(kill(pid, SIGSTOP), 0);
-    while (!is_stopped(pid))
+    while (!tt_is_stopped(pid))
         sched_yield(); /* the harness limits it */
     return pid;
 }

@@ -7,7 +7,6 @@
  *         that nothing but news of the victim can end them. Signals come from rank 0, which is told the victim's number.
  *         Bounds are those of the promise, several times over: the machine may be busy. A time-out that is to say who is
  *         stopped is long enough for watch threads that get a core late to have seen that. */
-#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "gone.h"
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -72,31 +72,6 @@ static void all_have_begun(tt_ctx *t)
     tt_await(t, BEGUN, (uint32_t)t->size);
 }
 
-/* Whether all threads of a process have stopped: each does when it gets a core. */
-static bool is_stopped(int pid)
-{
-    char           path[512], state = 'T';
-    struct dirent *entry;
-    DIR           *tasks;
-    FILE          *file;
-
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    tasks = opendir(path);
-    assert_non_null(tasks);
-    while (state == 'T' && (entry = readdir(tasks)) != NULL) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%.32s/stat", pid, entry->d_name);
-        file = fopen(path, "r");
-        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-            state = '?';
-        if (file != NULL)
-            fclose(file);
-    }
-    closedir(tasks);
-    return state == 'T';
-}
-
 /* Who is to stop has when this returns. */
 static void signal_it(tt_ctx *t, int number)
 {
@@ -104,7 +79,7 @@ static void signal_it(tt_ctx *t, int number)
 
     atomic_store(&t->marks[SIGNALLED_AT], (uint32_t)now_ms());
     assert_int_equal(kill((pid_t)pid, number), 0);
-    while (number == SIGSTOP && !is_stopped(pid))
+    while (number == SIGSTOP && !tt_is_stopped(pid))
         sched_yield(); /* the harness limits it */
 }
 
@@ -214,7 +189,7 @@ static void a_stopped_rank_is_named_as_such(tt_ctx *t)
 /* ---- a group of which a member is stopped ---- */
 
 /* Rank victim is stopped, and all others know its number. */
-static void one_is_stopped(tt_ctx *t, int victim)
+static void one_tt_is_stopped(tt_ctx *t, int victim)
 {
     if (t->rank == victim)
         atomic_store(&t->marks[VICTIM_PID], (uint32_t)getpid());
@@ -238,7 +213,7 @@ static void make_a_group_without(tt_ctx *t, int victim)
     int                 r;
 
     join(t, t->limit_ms, NULL);
-    one_is_stopped(t, victim);
+    one_tt_is_stopped(t, victim);
     opts.timeout_ms = SEEN_MS;
     assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_TIMEOUT);
     snprintf(words, sizeof words, "rank %d (host '", victim);

@@ -11,11 +11,12 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "gone.h"
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
 enum { VICTIM = 1, TIMEOUT_MS = 1500, BEGUN = 0, STOPPED = 1, SHRUNK = 2, MADE = 3, TOLD = 8, OVER = 32 };
-enum { SHORT_MS = 400, BOUND_MS = 100, TRIES = 5, GOODBYE_MS = 3000, PATIENT_MS = 10000 /* of what ends sooner */ };
+enum { SHORT_MS = 400, BOUND_MS = 100, TRIES = 5, PATIENT_MS = 10000 /* of what ends sooner */ };
 
 static bool said(const char *word)
 {
@@ -48,21 +49,6 @@ static void all_have_begun(tt_ctx *t)
     must(tutti_barrier(t->group));
     tt_post(t, BEGUN);
     tt_await(t, BEGUN, (uint32_t)t->size);
-}
-
-/* Of one that leaves the world: who is not scheduled may see its doors shut before its goodbye, and would not know how it has ended. */
-static void await_goodbye(tt_ctx *t, int rank)
-{
-    const struct timespec moment = { .tv_nsec = 20000000 };
-    const int64_t         began_ms = now_ms();
-    int32_t               x = 0;
-
-    do {
-        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), rank, 7, t->group, NULL), TUTTI_E_PEER);
-        if (said("has left") && !said("has left or died"))
-            return;
-        nanosleep(&moment, NULL);
-    } while (now_ms() - began_ms < GOODBYE_MS);
 }
 
 static tutti_group *shrink(tutti_group *group, int excluded, unsigned flags)
@@ -378,7 +364,7 @@ static void a_second_attempt_without_one_that_left(tt_ctx *t)
     all_have_begun(t);
     if (t->rank == 1 || t->rank == 3)
         return;
-    await_goodbye(t, 3);
+    tt_await_goodbye(t, 3);
     attempt_twice(t, TUTTI_E_STATE, "shrink_group on group '0': rank 3 left the group before this call",
                   "exclude it as well only where it has ended");
 }
@@ -393,7 +379,7 @@ static void who_was_left_out_is_told_so(tt_ctx *t)
         return;
     if (t->rank == 2) {
         tt_await(t, SHRUNK, 2);
-        await_goodbye(t, 0);
+        tt_await_goodbye(t, 0);
         assert_int_equal(tutti_shrink_group((const int[]){ 3 }, 1, t->group, 0, NULL, &world), TUTTI_E_STATE);
         if (!said("left the group before this call") || !said("gone on without") || !said("tutti_join_group()") ||
             said("exclude it as well, on all"))

@@ -17,13 +17,14 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "gone.h"
 #include "harness/harness.h"
 #include "harness/torch_server.h"
 #include <tutti/tutti.h>
 
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
-enum { SILENCE_LIMIT_MS = 10000 /* four heartbeats, and some for a busy machine */, GOODBYE_MS = 3000 };
+enum { SILENCE_LIMIT_MS = 10000 /* four heartbeats, and some for a busy machine */ };
 enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, LOW = 64, PORT = 5, ZOMBIE_MS = 2000, PIDS = 8 };
 
 static bool said(const char *word)
@@ -256,21 +257,6 @@ static void look_for_the_left_out(tutti_log_level level, const char *line, void 
         atomic_fetch_add((_Atomic int *)ctx, 1);
 }
 
-/* Of one that leaves the world: who is not scheduled may see its doors shut before its goodbye, and would not know how it has ended. */
-static void await_goodbye(tt_ctx *t, int rank)
-{
-    const struct timespec moment = { .tv_nsec = 20000000 };
-    const int64_t         began_ms = now_ms();
-    int32_t               x = 0;
-
-    do {
-        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), rank, 7, t->group, NULL), TUTTI_E_PEER);
-        if (said("has left") && !said("has left or died"))
-            return;
-        nanosleep(&moment, NULL);
-    } while (now_ms() - began_ms < GOODBYE_MS);
-}
-
 /* Nobody has died: all that call it go on, and the one that does not is waited for, then left out. Those that go on say so, and
  * its words have no advice that would make a second world. */
 static void one_does_not_come(tt_ctx *t)
@@ -282,7 +268,7 @@ static void one_does_not_come(tt_ctx *t)
     all_have_begun(t);
     if (t->rank == 2) {
         tt_await(t, AGREED, (uint32_t)t->size - 1);
-        await_goodbye(t, 0);
+        tt_await_goodbye(t, 0);
         assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left), TUTTI_OK);
         if (said("TUTTI_SHRINK_MINORITY") || !said("only 1 of the last 4 members is here") || !said("left the group before this call") ||
             !said("tutti_join_group()"))
