@@ -10,7 +10,8 @@
  * Keys     up to 4080 bytes, the store's prefixes included: the ranks' keys lie behind it ("key/3").
  *          They stay in the store.
  * Waiting  time-outs in ms, of each call: 0 is 5 minutes, whatever the store's own default is;
- *          TUTTI_INFINITE no limit. A time-out names the ranks that did not come.
+ *          TUTTI_INFINITE no limit. A time-out names the ranks that did not come, or some
+ *          of them where the store is too far to be asked for all.
  * Cost     everything goes through the store: for what is small and rare. */
 #ifndef TUTTI_STORE_COLLECTIVES_H
 #define TUTTI_STORE_COLLECTIVES_H

@@ -165,8 +165,8 @@ static const char **of_all_ranks(const call *k)
 
 /* ---- who is missing ---------------------------------------------------------------------------- */
 
-/* "1, 4, 5 and 2 more": the ranks without a key; how many. Negative: the store does not say. */
-static int list_missing(const call *k, char *out, size_t bytes)
+/* "1, 4, 5 and 2 more": the ranks without a key; how many of those that were asked for, before the store's grace was over. */
+static int list_missing(const call *k, char *out, size_t bytes, int *asked_out)
 {
     const int64_t until = tti_store_grace(k->c->store);
     size_t        used = 0;
@@ -179,12 +179,13 @@ static int list_missing(const call *k, char *out, size_t bytes)
         bool        there = false;
 
         if (tti_store_check_until(k->c->store, &key, 1, until, &there) != TUTTI_OK)
-            return -1;
+            break;
         if (!there && missing++ < NAMED_MAX)
             used += (size_t)snprintf(out + used, bytes - used, "%s%d", used > 0 ? ", " : "", i);
     }
     if (missing > NAMED_MAX)
         snprintf(out + used, bytes - used, " and %d more", missing - NAMED_MAX);
+    *asked_out = i;
     return missing;
 }
 
@@ -193,18 +194,19 @@ static tutti_status late(const call *k, tutti_status st)
 {
     const int64_t ms = (tti_port_now(k->c->port) - k->start_ns) / TTI_MS;
     char          ranks[NAMED_MAX * 12 + 32];
-    int           missing;
+    int           missing, asked = 0;
 
     if (st != TUTTI_E_TIMEOUT)
         return st;
-    missing = list_missing(k, ranks, sizeof ranks);
+    missing = list_missing(k, ranks, sizeof ranks, &asked);
     if (missing <= 0)
         return tti_fail(st, "%s '%s' over a store timed out after %" PRId64 " ms", k->what, k->key,
                         ms);
     return tti_fail(st,
-                    "%s '%s' over a store: %d of %d ranks did not come within %" PRId64 " ms\n"
+                    "%s '%s' over a store: %s%d of %d ranks did not come within %" PRId64 " ms\n"
                     "  not arrived: ranks %s",
-                    k->what, k->key, missing, k->c->world_size, ms, ranks);
+                    k->what, k->key, asked < k->c->world_size ? "at least " : "", missing, k->c->world_size, ms,
+                    ranks);
 }
 
 /* The same where one value of somebody else is waited for. */

