@@ -6,9 +6,11 @@
  *         copied, never while somebody sleeps.
  * Links   Those through shared memory are there from the start, TCP ones when a message needs them
  *         (connector.c): until then sends queue up in their lane.
- * End     A kernel delivers what a socket that is closed has taken; a transport does only while this process drives it: so
- *         the end of a messenger waits up to DELIVER_MS for peers that have not taken what was sent to them, unless a failure
- *         was told, for which it has lingered.
+ * End     A kernel delivers what a socket that is closed has taken, until its peer says another word: then it resets the stream,
+ *         and throws away what was dropped on the way and waits to be sent again. A transport delivers only while this process
+ *         drives it. So the end of a messenger waits up to DELIVER_MS for peers that have not taken what a transport sent to them, and
+ *         as long for streams in which something is being sent again, if the peer was heard of in the last HEARD_MS and
+ *         nothing is under way; unless a failure was told, for which it has lingered.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
 #include "transport/window_core.h"
@@ -21,7 +23,7 @@
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
 
-enum { LINGER_MS = 70, DELIVER_MS = 2000, DELIVER_TOLD_MS = 20 };
+enum { LINGER_MS = 70, DELIVER_MS = 2000, DELIVER_TOLD_MS = 20, HEARD_MS = 1000, ANSWER_LOOK_MS = 5 };
 
 /* ---- posting --------------------------------------------------------------------------------------- */
 
@@ -374,6 +376,44 @@ static void linger(tti_messenger *m)
     m->driving = false;
 }
 
+static bool is_resending(const tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; i < m->n_ranks; i++) {
+        const tti_lane *lane = &m->lanes[i];
+
+        if (lane->way != TTI_WAY_LOST && lane->link != NULL && lane->link->ops->is_resending != NULL &&
+            lane->link->ops->is_resending(lane->link, HEARD_MS))
+            return true;
+    }
+    return false;
+}
+
+static bool is_idle(const tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; i < m->n_ranks; i++)
+        if (m->lanes[i].queue.first != NULL || m->lanes[i].into != NULL)
+            return false;
+    return m->mailbox.posted.first == NULL;
+}
+
+/* After calls that have all ended well: what was dropped on its way to a peer that waits for it. That one may say so, to a socket that
+ * had better be there. Who has something under way is in a hurry, and what it has sent is of no use. */
+static void deliver(tti_messenger *m)
+{
+    const int64_t until_ns = tti_port_now(m->port) + DELIVER_MS * TTI_MS;
+
+    if (m->told_ns != 0 || m->lanes == NULL || !is_idle(m))
+        return;
+    m->driving = true;
+    while (m->told_ns == 0 && tti_port_now(m->port) < until_ns && is_resending(m))
+        tti_messenger_sleep(m, tti_port_now(m->port) + ANSWER_LOOK_MS * TTI_MS);
+    m->driving = false;
+}
+
 void tti_messenger_close(tti_messenger *m)
 {
     if (m == NULL)
@@ -385,6 +425,7 @@ void tti_messenger_close(tti_messenger *m)
     m->port->ops->bell_ring(m->port, m->bell);
     tti_thread_join(&m->thread);
     tti_lock(&m->lock);
+    deliver(m);
     linger(m);
     tti_unlock(&m->lock);
     tti_connector_close(m->connector);

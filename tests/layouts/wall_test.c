@@ -7,8 +7,8 @@
  *         process, and rank 0 waits for it in an all_reduce. Then rules come up on rank 1's host. Rank 0's log and its outcome are
  *         read through pipes. Where the job is to survive, the rules stay until rank 0 has said that rank 1 is unreachable, and
  *         for HOLD_BEATS heartbeats more, in each of which its watch thread knocks; then they go, and rank 1 goes on.
- *         Beside that: a rank that is killed when the rules have gone is told as dead for certain, and one whose way is slow is not
- *         called silent.
+ *         Beside that: a rank that is killed when the rules have gone is told as dead for certain, one whose way is slow is not
+ *         called silent, and what a rank has sent before it leaves arrives, though the other asks for it behind the wall.
  *
  *     wall_test [NAME]      all walls, or one; prints a line for each */
 #include "harness/hosts.h"
@@ -29,7 +29,8 @@
 #include <tutti/tutti.h>
 #include "harness/scratch.h"
 
-enum { RANKS = 2, BEAT_MS = 300, HOLD_BEATS = 6, LIMIT_MS = 60000, LOG_MAX = 1 << 16, COUNT = 400000, TRIES = 3 };
+enum { RANKS = 2, BEAT_MS = 300, HOLD_BEATS = 6, LIMIT_MS = 60000, LOG_MAX = 1 << 16, COUNT = 400000, TRIES = 3,
+       RESENT_MS = 300, ASKED_MS = 600 };
 enum { PASSED = 0, FAILED = 1, SKIPPED = 77 };
 
 typedef struct wall {
@@ -38,6 +39,7 @@ typedef struct wall {
     const char *rules; /* of rank 1's host */
     const char *told; /* NULL: the job survives; else what each word of an end of rank 1 has */
     bool        kills; /* when the rules have gone, and both hear each other, rank 1 is killed */
+    bool        leaves; /* rank 0, behind a message that the rules keep back; rank 1 comes for it then */
     int64_t     rate_bps; /* not 0: no rules come up, but the way is so slow, and data fills it */
 } wall;
 
@@ -52,6 +54,7 @@ static const wall walls[] = {
     { .name = "reset", .master = "10.77.0.1", .rules = WALL("meta l4proto tcp reject with tcp reset"), .told = "a firewall" },
     { .name = "killed", .master = "10.77.0.1", .rules = WALL("drop"), .kills = true,
       .told = "its process has ended (nobody listens where it did" },
+    { .name = "leaves", .master = "10.77.0.1", .rules = WALL("drop"), .leaves = true },
     { .name = "slow", .master = "10.77.0.1", .rate_bps = 1000000 },
 };
 
@@ -60,7 +63,7 @@ typedef struct job {
     tt_hosts    hosts;
     char        dir[256];
     int         tell[2]; /* a byte when a rank has met the other, and one when it has ended: it is well, or not */
-    int         go[2];   /* rank 1 goes on */
+    int         go[RANKS][2]; /* the rank goes on */
     int         said[2]; /* rank 0's log, and what it was told in the end */
     pid_t       pids[RANKS];
     char        log[LOG_MAX];
@@ -115,6 +118,18 @@ static tutti_status add_up(int n)
     return st;
 }
 
+/* Rank 0 leaves when its kernel has sent again what had no answer. */
+static tutti_status send_and_leave(const job *j, int rank)
+{
+    const struct timespec pause = { .tv_nsec = RESENT_MS * 1000000L };
+    int                   x = 7 * (1 - rank);
+    tutti_status          st = rank == 0 ? tutti_send(TUTTI_SPAN(&x, 1), 1, 0, NULL) : tutti_recv(TUTTI_SPAN(&x, 1), 0, 0, NULL, NULL);
+
+    if (rank == 0)
+        nanosleep(&pause, NULL);
+    return st != TUTTI_OK ? st : x != 7 ? TUTTI_E_MISMATCH : rank == 0 && !say(j, 's') ? TUTTI_E_IO : TUTTI_OK;
+}
+
 static tutti_status take_part(const job *j, int rank)
 {
     tutti_status st = tutti_init_process_group(NULL);
@@ -124,9 +139,9 @@ static tutti_status take_part(const job *j, int rank)
         st = add_up(1);
     if (st != TUTTI_OK || !say(j, 'm'))
         return st;
-    if (rank == 1 && read(j->go[0], &word, 1) != 1) /* it computes */
+    if ((rank == 1 || j->wall->leaves) && read(j->go[rank][0], &word, 1) != 1) /* it computes */
         return TUTTI_E_IO;
-    st = add_up(j->wall->rate_bps > 0 ? COUNT : 1);
+    st = j->wall->leaves ? send_and_leave(j, rank) : add_up(j->wall->rate_bps > 0 ? COUNT : 1);
     return st == TUTTI_OK ? tutti_destroy_process_group(NULL) : st;
 }
 
@@ -135,7 +150,8 @@ static _Noreturn void be_rank(job *j, int rank)
     tutti_status st;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(j->go[1]);
+    close(j->go[0][1]);
+    close(j->go[1][1]);
     set_environment(j, rank);
     if (rank == 0)
         dup2(j->said[1], 2);
@@ -226,7 +242,7 @@ static int survive(job *j)
     if (strstr(j->log, "is unreachable") == NULL || strstr(j->log, "is gone") != NULL)
         return row(j, "who lives is called gone, or is not missed", FAILED);
     refused = script(j, NO_WALL);
-    if (refused != NULL || write(j->go[1], "g", 1) != 1)
+    if (refused != NULL || write(j->go[1][1], "g", 1) != 1)
         return row(j, "the wall does not go", FAILED);
     return hear(j, 'w', RANKS) ? row(j, "survived", PASSED) : row(j, "a rank has failed", FAILED);
 }
@@ -262,10 +278,23 @@ static int end_behind_wall(job *j)
  * is silent, where the machine has others to run: so main() has some tries here, too. */
 static int be_slow(job *j)
 {
-    if (write(j->go[1], "g", 1) != 1 || !hear(j, 'w', RANKS))
+    if (write(j->go[1][1], "g", 1) != 1 || !hear(j, 'w', RANKS))
         return row(j, "a rank has failed", FAILED);
     (void)listen_to(j, "no sign of life", now_ms());
     return strstr(j->log, "no sign of life") == NULL ? row(j, "survived", PASSED) : row(j, "who sends is called silent", FAILED);
+}
+
+/* Rank 1 has told that it waits, by now, to whoever has rank 0's end of the connection: rank 0, or a kernel that throws the message away.
+ * Rank 0 stays for some seconds only, so main() has some tries. */
+static int leave(job *j)
+{
+    if (write(j->go[0][1], "g", 1) != 1 || listen_to(j, NULL, now_ms() + LIMIT_MS) != 's' || write(j->go[1][1], "g", 1) != 1)
+        return row(j, "rank 0 has not sent", FAILED);
+    if (listen_to(j, NULL, now_ms() + ASKED_MS) != '\0')
+        return row(j, "rank 0 does not stay", FAILED);
+    if (script(j, NO_WALL) != NULL)
+        return row(j, "the wall does not go", FAILED);
+    return hear(j, 'w', RANKS) ? row(j, "arrived", PASSED) : row(j, "a rank has failed", FAILED);
 }
 
 static int watch(job *j)
@@ -281,6 +310,8 @@ static int watch(job *j)
         return row(j, refused, SKIPPED);
     if (j->wall->kills)
         return end_behind_wall(j);
+    if (j->wall->leaves)
+        return leave(j);
     return j->wall->told == NULL ? survive(j) : be_told(j);
 }
 
@@ -316,7 +347,8 @@ static int run_wall(const wall *w)
     int        result = FAILED, i;
 
     j = (job){ .wall = w };
-    if (!tt_dir_make(j.dir, sizeof j.dir) || pipe2(j.tell, O_CLOEXEC) != 0 || pipe2(j.go, O_CLOEXEC) != 0 || pipe2(j.said, O_CLOEXEC) != 0)
+    if (!tt_dir_make(j.dir, sizeof j.dir) || pipe2(j.tell, O_CLOEXEC) != 0 || pipe2(j.go[0], O_CLOEXEC) != 0 ||
+        pipe2(j.go[1], O_CLOEXEC) != 0 || pipe2(j.said, O_CLOEXEC) != 0)
         return FAILED;
     snprintf(path, sizeof path, "%s/secret", j.dir);
     if (!join_hosts(&j, words, sizeof words))
@@ -327,7 +359,8 @@ static int run_wall(const wall *w)
     tt_hosts_close(&j.hosts);
     for (i = 0; i < 2; i++) {
         close(j.tell[i]);
-        close(j.go[i]);
+        close(j.go[0][i]);
+        close(j.go[1][i]);
         close(j.said[i]);
     }
     tt_dir_remove(j.dir);
@@ -343,7 +376,7 @@ int main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], walls[i].name) != 0)
             continue;
         n++;
-        for (tries = walls[i].kills || walls[i].rate_bps > 0 ? TRIES : 1; tries > 0 && (result = run_wall(&walls[i])) == FAILED; tries--)
+        for (tries = walls[i].kills || walls[i].leaves || walls[i].rate_bps > 0 ? TRIES : 1; tries > 0 && (result = run_wall(&walls[i])) == FAILED; tries--)
             continue;
         fflush(stdout);
         if (result == FAILED || worst == PASSED)

@@ -344,6 +344,19 @@ static uint32_t tcp_data_ms(const tti_link *base)
     return least;
 }
 
+static bool tcp_is_resending(const tti_link *base, uint32_t heard_ms)
+{
+    const tcp_link  *link = (const tcp_link *)base;
+    tti_stream_facts facts;
+    int              i;
+
+    for (i = 0; i < link->n_streams && link->port->ops->stream_facts != NULL; i++)
+        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && facts.in_a_row > 0 &&
+            facts.heard_ms < heard_ms)
+            return true;
+    return false;
+}
+
 static tti_handle tcp_handle(const tti_link *base)
 {
     const tcp_link *link = (const tcp_link *)base;
@@ -400,7 +413,7 @@ static void tcp_close(tti_link *base)
 static const tti_link_ops tcp_ops = {
     .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .out_handle = tcp_out_handle, .close = tcp_close,
     .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
-    .is_cut = tcp_is_cut, .is_quiet = tcp_is_quiet, .share = tcp_share, .data_ms = tcp_data_ms,
+    .is_cut = tcp_is_cut, .is_quiet = tcp_is_quiet, .is_resending = tcp_is_resending, .share = tcp_share, .data_ms = tcp_data_ms,
 };
 
 /* Who computes reads nothing for long, and sends nothing until he has had his turn of the core. */
