@@ -27,6 +27,7 @@
 #include "coll/level/levels.h"
 #include "coll/net/run.h"
 #include "coll/solo.h"
+#include "coll/told.h"
 #include "recorder/recorder.h"
 #include "watch/advice.h"
 

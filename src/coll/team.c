@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * team.c - the members of a group, and their meeting on the board.
- *
- * Late    What a member leaves stays on the board when it gives up, and whoever comes after that finds all pieces there. So who gives up
- *         for want of time leaves a mark, the first one its number, and who has read all pieces looks for it. Who shares memory with all
- *         members finds their doors shut instead (host/channel.c). A mark that comes behind that look is too late: such a group is made
- *         for this rank, and its first call hears that the other is gone, or waits for it in vain. */
+ * team.c - the members of a group, and their meeting on the board. Why they may not meet is in told.c. */
 #include "coll/team.h"
 
 #include <stdio.h>
@@ -15,13 +10,11 @@
 #include "base/fnv.h"
 #include "coll/absent.h"
 #include "coll/handed.h"
+#include "coll/told.h"
 #include "transport/trouble.h"
 #include "transport/vigil.h"
 
-enum { TOLD_MAX = TTI_MISMATCH_WORDS_MAX, REASON_MS = 1000, REASON_LOOK_MS = 5 };
-
-#define TIME_UP_KEY "time-up"
-#define MEMBER      "member"
+#define MEMBER "member"
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 {
@@ -92,28 +85,6 @@ static void key_of(const tti_team *team, const tti_board *board, int rank, char 
     tti_roll_key(&roll, rank, key_out);
 }
 
-/* What another member has found to be wrong; TUTTI_OK: nothing that is known of. *answered_out: the board says so. */
-static tutti_status ask_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns, bool *answered_out)
-{
-    const int64_t deadline_ns = tti_board_patience(board, team->port, until_ns);
-    char          words[TOLD_MAX];
-    bool          there = false;
-
-    *answered_out = board->has(board->context, TTI_MISMATCH_KEY, deadline_ns, &there) == TUTTI_OK;
-    if (!*answered_out || !there ||
-        board->get(board->context, TTI_MISMATCH_KEY, words, sizeof words, deadline_ns) != TUTTI_OK)
-        return TUTTI_OK;
-    words[sizeof words - 1] = '\0';
-    return tti_fail(TUTTI_E_MISMATCH, "group '%s' on rank %d: %s", team->name, team->ranks[team->rank], words);
-}
-
-tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns)
-{
-    bool answered;
-
-    return ask_for_mismatch(team, board, until_ns, &answered);
-}
-
 /* Whether a member that is dead may be one for which the others do not come. Those of a world come by themselves as far as
  * here, so that one that had come is missed by nobody before the first call. */
 static bool is_missed(const reader *r, int rank)
@@ -170,99 +141,17 @@ static tutti_status look_for_the_gone(reader *r, int rank)
                     words);
 }
 
-/* How the group that this one is made in has failed; TUTTI_OK: it has not. */
-static tutti_status look_outside(const tti_team *team)
-{
-    tti_words          words = { .used = 0 };
-    const tutti_status st =
-        team->within != NULL && team->messenger != NULL ? tti_messenger_heard(team->messenger, *team->within) : TUTTI_OK;
-
-    if (st == TUTTI_OK)
-        return TUTTI_OK;
-    tti_words_add(&words, "%s", tutti_last_error());
-    return tti_fail(st, "group '%s' cannot be made: %s", team->name, words.text);
-}
-
-/* The same while it may go on: whoever was told of a failure there does not come here. Calls that differ finish it only for those that
- * go on calling it. */
-static tutti_status look_within(const tti_team *team)
-{
-    const tutti_status st = look_outside(team);
-
-    return st == TUTTI_E_MISMATCH ? TUTTI_OK : st;
-}
-
-/* Whether the board is lost: st says so, or tells of somebody who has left, perhaps with it. The last error stays. */
-static bool is_lost(const tti_team *team, const tti_board *board, tutti_status st, bool has_left)
-{
-    tti_words kept = { .used = 0 };
-    bool      there = false, lost;
-
-    if (st != TUTTI_E_PEER || !has_left)
-        return st == TUTTI_E_NETWORK;
-    tti_words_add(&kept, "%s", tutti_last_error());
-    lost = board->has(board->context, TTI_MISMATCH_KEY, tti_board_grace(board, team->port), &there) == TUTTI_E_NETWORK;
-    tti_fail(st, "%s", kept.text);
-    return lost;
-}
-
-/* The board failed with st. If it is lost, whoever served it may have died, or left because of a failure there, calls that differ
- * included, and what tells of that is on its way here: that is the reason, then. */
-static tutti_status hear_why(const tti_team *team, const tti_board *board, tutti_status st, bool has_left, int64_t deadline_ns)
-{
-    tti_port     *port = team->port;
-    const int64_t reason_ns = tti_port_now(port) + REASON_MS * TTI_MS;
-    const int64_t until_ns = reason_ns < deadline_ns ? reason_ns : deadline_ns;
-    tti_words     kept = { .used = 0 };
-    tutti_status  why;
-
-    if (team->within == NULL || team->messenger == NULL || !is_lost(team, board, st, has_left))
-        return st;
-    tti_words_add(&kept, "%s", tutti_last_error());
-    while ((why = look_outside(team)) == TUTTI_OK && tti_port_now(port) < until_ns &&
-           !atomic_load_explicit(&team->aborted, memory_order_acquire))
-        port->ops->sleep_until(port, tti_port_now(port) + REASON_LOOK_MS * TTI_MS);
-    return why != TUTTI_OK ? why : tti_fail(st, "%s", kept.text);
-}
-
-/* The one that is awaited could not make the group for a reason of its own, such as its arguments (group/new_group.c), and never
- * comes. What others have refused is nothing to this rank: they may be no members. */
-static tutti_status look_for_refusal(const reader *r, int rank)
-{
-    const tti_team *team = r->team;
-    tti_trouble     trouble;
-
-    if (!tti_refusal_find(r->board, team->ranks[rank], tti_board_patience(r->board, team->port, r->deadline_ns), &trouble))
-        return TUTTI_OK;
-    return tti_fail((tutti_status)trouble.status, "group '%s' cannot be made on rank %d: %s", team->name,
-                    team->ranks[team->rank], trouble.words);
-}
-
 /* The one that is awaited does something else: it has refused, or waits for this rank elsewhere. */
 static tutti_status look_elsewhere(reader *r, int rank)
 {
     const tti_team *team = r->team;
-    tutti_status    st = look_for_refusal(r, rank);
+    tutti_status    st = tti_team_look_for_refusal(team, r->board, rank, r->deadline_ns);
 
     if (st != TUTTI_OK || team->within == NULL || team->messenger == NULL || team->has_queued)
         return st;
     st = tti_messenger_look_crossed(team->messenger, team->ranks[rank], team->group_id, team->name, &r->crossed_in);
     r->crossed = st != TUTTI_OK;
     return st;
-}
-
-/* Somebody is gone, as st and the last error say, while rank is awaited. Who has left because calls differ was told so after all others
- * could read it here, and who has refused the group said so before it went. */
-static tutti_status unless_calls_differ(const reader *r, int rank, tutti_status st)
-{
-    tti_words    kept = { .used = 0 };
-    tutti_status told;
-
-    tti_words_add(&kept, "%s", tutti_last_error());
-    told = tti_team_look_for_mismatch(r->team, r->board, r->deadline_ns);
-    if (told == TUTTI_OK)
-        told = look_for_refusal(r, rank);
-    return told != TUTTI_OK ? told : tti_fail(st, "%s", kept.text);
 }
 
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
@@ -279,61 +168,17 @@ static tutti_status look_at(void *ctx, int rank)
     if (st == TUTTI_E_PEER && r->founds) /* it may have given up, for another */
         st = tti_trouble_explain(r->board, team->port, st);
     else if (st == TUTTI_E_PEER)
-        st = unless_calls_differ(r, rank, st);
+        st = tti_team_unless_told(team, r->board, rank, r->deadline_ns, st);
     if (st == TUTTI_OK && r->founds)
         st = tti_vigil_look(&r->vigil, rank);
     if (st == TUTTI_OK)
-        st = look_within(team);
+        st = tti_team_look_within(team);
     if (st == TUTTI_OK)
-        st = ask_for_mismatch(team, r->board, r->deadline_ns, &r->answered);
+        st = tti_team_ask_for_mismatch(team, r->board, r->deadline_ns, &r->answered);
     r->crossed = false;
     if (st == TUTTI_OK && r->founds)
         tti_absent_keep(&r->absent, rank, r->deadline_ns);
     return st == TUTTI_OK && !r->founds ? look_elsewhere(r, rank) : st;
-}
-
-/* Leave the last error for members that wait for somebody who will not come: they look for it. */
-static tutti_status tell_mismatch(const tti_team *team, const tti_board *board)
-{
-    const int64_t deadline_ns = tti_board_grace(board, team->port);
-    char          words[TOLD_MAX] = "";
-    tti_words     kept = { .used = 0 };
-
-    tti_words_add(&kept, "%s", tutti_last_error());
-    snprintf(words, sizeof words, "rank %d reported: %.*s", team->ranks[team->rank], TOLD_MAX - 32, kept.text);
-    board->put(board->context, TTI_MISMATCH_KEY, words, sizeof words, deadline_ns); /* the first one stays */
-    return tti_fail(TUTTI_E_MISMATCH, "%s", kept.text);
-}
-
-/* This rank has left its piece, and goes without the group, as others do who come later. The last error, of st, stays. Members that make a
- * group in their first call, and a world that is founded, hear of it otherwise. */
-static tutti_status leave_mark(const tti_team *team, const tti_board *board, int64_t deadline_ns, tutti_status st)
-{
-    const int32_t rank = team->ranks[team->rank];
-    tti_words     kept = { .used = 0 };
-
-    if (team->founds || team->lazy)
-        return st;
-    tti_words_add(&kept, "%s", tutti_last_error());
-    (void)board->put(board->context, TIME_UP_KEY, &rank, sizeof rank, tti_board_patience(board, team->port, deadline_ns));
-    return tti_fail(st, "%s", kept.text);
-}
-
-tutti_status tti_team_look_who_gave_up(const tti_team *team, const tti_board *board, int64_t deadline_ns)
-{
-    const int64_t until_ns = tti_board_patience(board, team->port, deadline_ns);
-    int32_t       rank = -1;
-    bool          there = false;
-    tutti_status  st;
-
-    if (team->founds || team->lazy || board->has(board->context, TIME_UP_KEY, until_ns, &there) != TUTTI_OK || !there ||
-        board->get(board->context, TIME_UP_KEY, &rank, sizeof rank, until_ns) != TUTTI_OK ||
-        rank < 0 || rank >= tti_mesh_size(team->mesh))
-        return TUTTI_OK;
-    st = tti_team_look_for_mismatch(team, board, until_ns);
-    if (st != TUTTI_OK)
-        return st;
-    return tti_fail(TUTTI_E_PEER, TTI_GAVE_UP_WORDS, team->name, (int)rank, tti_mesh_whereabouts(team->mesh, (int)rank), (int)rank);
 }
 
 /* "ranks 0, 1, 2": what this rank takes for the members. */
@@ -408,9 +253,9 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
     if (st == TUTTI_E_TIMEOUT)
         return fail_unannounced(team);
     if (st != TUTTI_E_STATE) /* there is one already */
-        return hear_why(team, board, st, false, deadline_ns);
+        return tti_team_hear_why(team, board, st, false, deadline_ns);
     fail_place(team);
-    return tell_mismatch(team, board);
+    return tti_team_tell_mismatch(team, board);
 }
 
 /* Both make the same group. Whoever stands in place rank may be another than this rank's list says. */
@@ -438,7 +283,7 @@ tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, 
     if (board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && there &&
         board->get(board->context, key, &other, sizeof other, deadline_ns) == TUTTI_OK &&
         compare_members(team, mine, &other, next) != TUTTI_OK)
-        return tell_mismatch(team, board);
+        return tti_team_tell_mismatch(team, board);
     return tti_team_look_for_mismatch(team, board, tti_port_now(team->port));
 }
 
@@ -467,7 +312,7 @@ static tutti_status come(void *ctx, int rank)
     r->crossed = false; /* it has come, wherever it waited */
     if (st == TUTTI_OK)
         st = compare(r->team, r->mine, &r->all[rank], rank);
-    return st == TUTTI_E_MISMATCH ? tell_mismatch(r->team, r->board) : st;
+    return st == TUTTI_E_MISMATCH ? tti_team_tell_mismatch(r->team, r->board) : st;
 }
 
 /* For this rank and the others of its host, which take the joins from its memory. */
@@ -558,11 +403,11 @@ tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadl
     if (board->heed != NULL)
         board->heed(board->context, NULL);
     if (st == TUTTI_E_MISMATCH && r.crossed) { /* the other one has not come, and never will */
-        tell_mismatch(team, board);            /* first: it may serve the board, and end */
+        tti_team_tell_mismatch(team, board);   /* first: it may serve the board, and end */
         tti_messenger_end_crossed(team->messenger, r.crossed_in);
     }
-    st = st == TUTTI_E_TIMEOUT ? leave_mark(team, board, deadline_ns, fail_not_joined(&r, n))
-                               : hear_why(team, board, st, r.has_left, deadline_ns);
+    st = st == TUTTI_E_TIMEOUT ? tti_team_tell_time_up(team, board, deadline_ns, fail_not_joined(&r, n))
+                               : tti_team_hear_why(team, board, st, r.has_left, deadline_ns);
     tti_absent_release(&r.absent);
     return st;
 }

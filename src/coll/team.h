@@ -78,15 +78,6 @@ tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadl
 /** Whether somebody with a longer list has come already, or has said that lists differ; waits for nobody.
  * @errors TUTTI_E_MISMATCH */
 tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, const tti_join *mine);
-/** Whether a member has given up making the group for want of time, whose piece is there all the same; for those that have read all.
- * @errors TUTTI_E_PEER      it has
- *         TUTTI_E_MISMATCH  lists differ, which is why */
-tutti_status tti_team_look_who_gave_up(const tti_team *team, const tti_board *board, int64_t deadline_ns);
-/** Its words: group, rank, whereabouts, rank. */
-#define TTI_GAVE_UP_WORDS "group '%s': rank %d (%s) gave up while the group was made\n  next: see what rank %d reports"
-/** Whether somebody has said that lists differ.
- * @errors TUTTI_E_MISMATCH */
-tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns);
 
 /** When a call ends that first waits at now_ns. */
 static inline int64_t tti_call_deadline(const tutti_call *call, int64_t now_ns)

@@ -13,7 +13,7 @@
  * Bounds  A member that has come and is stopped is waited for as long as it needs to be told, WHOLE_MS at most, and never beyond the
  *         call's time. Where a backend that is not the library's own has made the group it may need this rank's calls to
  *         make it on the others: SOON_MS. Who cannot make the group, and serves, stays until those that wait for it have looked
- *         (refusals.c, coll/team.c), and have heard why: for TOLD_MS, or GONE_MS where they see as much themselves. Where the group is not waited for, or this rank is no
+ *         (refusals.c, coll/told.c), and have heard why: for TOLD_MS, or GONE_MS where they see as much themselves. Where the group is not waited for, or this rank is no
  *         member, its end of the store waits (tcp_store.c): for 40 ms, as destroying a group is to return soon.
  * Fails   What a store cannot tell is not waited for. */
 #include "group/make.h"

@@ -6,7 +6,7 @@
  *         them do not join, and those of other hosts, who have met, see all of these missing, and would accuse all of them. So do
  *         those of the same host that are through, while their office waits for the last one.
  * How     Who has waited for a second, or for a quarter of its time, leaves a mark under its number, once. Who names those that
- *         have not joined asks for the marks, and tells those that have left one apart (coll/team.c).
+ *         have not joined asks for the marks, and tells those that have left one apart (coll/absent.c).
  *
  *             rank 0 (stopped)    rank 2 waits for rank 0: here/2    rank 1, on another host: "not joined: rank 0"
  *

@@ -78,6 +78,7 @@
 #include "coll/host/fused.h"
 #include "coll/host/pull.h"
 #include "coll/host/wait.h"
+#include "coll/told.h"
 
 enum {
     VERSION = 10,
