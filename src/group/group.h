@@ -6,6 +6,7 @@
  *   group.c       the object: its parts, its end
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
+ *   proposal.c    the number of one, and lists of members that differ
  *   non_member.c  the warning for calls on groups that this rank is not in
  *   handle.c      what names a world among all processes
  *   options.c     reading and checking the options of a group

@@ -188,7 +188,13 @@ void         tti_local_names_free(tti_local_name *first);
  * @errors TUTTI_E_MISMATCH  another rank has other members in a group of this name; those that wait there have been told, and nobody
  *                           gets its number any more */
 tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns);
-/** Whether that was said to anybody. Within a second; the last error, of status st, stays. */
+
+/* proposal.c */
+
+/** Propose that number, as a member of group, in the group's store, and take the one that stands there; waits for nobody.
+ * @errors as tti_group_agree_number() */
+tutti_status tti_group_propose(tutti_group *group, uint32_t number, int64_t deadline_ns);
+/** Whether TUTTI_E_MISMATCH was said there to anybody. Within a second; the last error, of status st, stays. */
 bool tti_group_is_disputed(tutti_group *group, tutti_status st);
 
 /* ranks.c */

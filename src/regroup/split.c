@@ -4,7 +4,7 @@
  *
  * How     All members of the parent call, and count: the n-th split of "3" makes "3:split:n.0",
  *         "3:split:n.1", ... The parent may be any group, so that other ranks of the world do not hear
- *         of it, and numbers are agreed through the store (agreed.c). The parent's connections are
+ *         of it, and numbers are agreed through the store (group/agreed.c). The parent's connections are
  *         used; making a group waits for its members.
  * Turn    A backend may make the parts out of what the parent has (backend.h: split_from), which all members of the parent
  *         have to come to. Where the parent has one, the division has a turn among the parent's collectives: what was issued
@@ -17,7 +17,7 @@
  *         refuses the first TOLD_PARTS_MAX parts, and who waits in a later one does so until time is up. By colours
  *         nothing is counted before all have exchanged them.
  * Differ  Lists that are good, and not the same on all ranks, are seen where a part of one name is made of different members
- *         (agreed.c). Who finds that, or is told of it there, was given other lists than somebody who may wait for it in another part:
+ *         (group/proposal.c). Who finds that, or is told of it there, was given other lists than somebody who may wait for it in another part:
  *         it refuses the first TOLD_PARTS_MAX of them. Where no part has ranks that disagree about it nobody finds anything: those
  *         that wait for each other in different ones do so until time is up. A part whose members have all met stays.
  * Source  torch.distributed.split_group; the split by colours is MPI's, without its key. */
