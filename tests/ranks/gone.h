@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gone.h - waiting until another rank is stopped, or has left, as far as this one can know. */
+ * gone.h - ranks that have left, or are stopped for a while: knowing that another one is, and being one. */
 #ifndef GONE_H
 #define GONE_H
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -34,6 +36,29 @@ static inline bool tt_is_stopped(int pid)
     }
     closedir(tasks);
     return state == 'T';
+}
+
+/* For tutti_log_set_sink(): this rank stops as soon as it has met the others of a world of four, before they are through. */
+static inline void tt_stop_when_met(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    (void)ctx;
+    if (strstr(line, "world of 4 on ") != NULL)
+        kill(getpid(), SIGSTOP);
+}
+
+/* A child, to be waited for, lets this rank go on when n have posted mark. */
+static inline pid_t tt_wake_later(tt_ctx *t, int mark, int n)
+{
+    const pid_t self = getpid();
+    const pid_t helper = fork();
+
+    if (helper == 0) {
+        tt_await(t, mark, (uint32_t)n);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    return helper;
 }
 
 /* Until rank's goodbye is here, some seconds at most: who is not scheduled may see its doors shut before, and would not know how it has

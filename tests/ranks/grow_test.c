@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "gone.h"
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -407,29 +408,6 @@ static void wrong_calls(tt_ctx *t)
     must(tutti_barrier(t->group));
 }
 
-/* As soon as it has met the others of the new world. */
-static void stop_when_met(tutti_log_level level, const char *line, void *ctx)
-{
-    (void)level;
-    (void)ctx;
-    if (strstr(line, "world of 4 on ") != NULL)
-        kill(getpid(), SIGSTOP);
-}
-
-/* A child lets its parent go on when the other members, and the newcomer, have said what they waited for. */
-static pid_t wake_later(tt_ctx *t)
-{
-    const pid_t self = getpid();
-    const pid_t helper = fork();
-
-    if (helper == 0) {
-        tt_await(t, ENOUGH, MEMBERS);
-        kill(self, SIGCONT);
-        _exit(0);
-    }
-    return helper;
-}
-
 /* Rank 1 is stopped while the new world is made: the members of the old one know. */
 static void a_member_is_stopped(tt_ctx *t)
 {
@@ -450,8 +428,8 @@ static void a_member_is_stopped(tt_ctx *t)
     tt_post(t, BEGUN);
     tt_await(t, BEGUN, MEMBERS + 1); /* a newcomer that is late would take from the time in which the stop is found */
     if (t->rank == 1) {
-        helper = wake_later(t);
-        must(tutti_log_set_sink("stop", stop_when_met, NULL));
+        helper = tt_wake_later(t, ENOUGH, MEMBERS); /* the other members, and the newcomer */
+        must(tutti_log_set_sink("stop", tt_stop_when_met, NULL));
     }
     if (t->rank == 1)
         (void)tutti_grow_group(NULL, "crew", 1, &opts, &world); /* it may find all that the others have left for it */

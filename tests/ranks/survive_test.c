@@ -607,35 +607,12 @@ static void a_silent_one_is_named_by_all(tt_ctx *t)
     tt_await(t, AGREED, 2);
 }
 
-/* Of the four that are left: whoever has met them in a build stops there, before the others are through. */
-static void stop_when_met(tutti_log_level level, const char *line, void *ctx)
-{
-    (void)level;
-    (void)ctx;
-    if (strstr(line, "world of 4 on ") != NULL)
-        kill(getpid(), SIGSTOP);
-}
-
-/* A child lets its parent go on when the others have gone on without it. */
-static pid_t wake_later(tt_ctx *t)
-{
-    const pid_t self = getpid();
-    const pid_t helper = fork();
-
-    if (helper == 0) {
-        tt_await(t, AGREED, (uint32_t)t->size - 2);
-        kill(self, SIGCONT);
-        _exit(0);
-    }
-    return helper;
-}
-
 /* Rank 0 leads, and serves the store in which the others wait: nothing that they wait for ends by itself before their time is
  * up. */
 static void a_leader_stops_in_its_build(tt_ctx *t)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    const pid_t         helper = t->rank == 0 ? wake_later(t) : 0;
+    const pid_t         helper = t->rank == 0 ? tt_wake_later(t, AGREED, t->size - 2) : 0; /* those that go on without it */
     const int           dead = t->size - 1;
     tutti_group        *left = NULL;
     int64_t             began_ms;
@@ -647,7 +624,7 @@ static void a_leader_stops_in_its_build(tt_ctx *t)
     began_ms = now_ms();
     if (t->rank == 0) {
         assert_int_equal(setenv("TUTTI_LOG", "debug", 1), 0);
-        must(tutti_log_set_sink("stop", stop_when_met, NULL));
+        must(tutti_log_set_sink("stop", tt_stop_when_met, NULL));
         assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, &opts, &left), TUTTI_OK);
         must(tutti_log_set_sink("stop", NULL, NULL));
         waitpid(helper, NULL, 0);
