@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 #include "base/env.h"
 #include "base/port.h"
 #include "base/thread.h"
@@ -33,6 +34,40 @@ static void words_are_kept_per_failure(void **state)
     assert_int_equal(tti_fail_errno(ENOMEM, "x"), TUTTI_E_NOMEM);
     assert_string_equal(tutti_status_name(TUTTI_E_REMOTE), "TUTTI_E_REMOTE");
     assert_string_equal(tutti_status_name((tutti_status)99), "TUTTI_E_?");
+}
+
+static void what_is_too_long_loses_lines_and_keeps_its_next_step(void **state)
+{
+    char out[48], few[8];
+
+    (void)state;
+    tti_clip(out, sizeof out, "all of %d lines\n  next: %s", 2, "stay");
+    assert_string_equal(out, "all of 2 lines\n  next: stay");
+    tti_clip(out, sizeof out, "%s", "one\n  rank 2 is stopped\n  rank 3 is, too\n  next: a\n  rank 4: x\n  next: b");
+    assert_string_equal(out, "one\n  rank 2 is stopped\n  ...\n  next: b");
+    tti_clip(out, sizeof out, "%s", "a first line of many words, which no room has\n  next: b");
+    assert_string_equal(out, "a first line of many words, whi\n  ...\n  next: b");
+    tti_clip(out, sizeof out, "%s", "a first line, and behind it: \xe2\x82\xac, which is not cut\n  next: b");
+    assert_string_equal(out, "a first line, and behind it: \n  ...\n  next: b");
+    tti_clip(out, sizeof out, "%s", "one\n  next: a step of more than half of what there is room for");
+    assert_string_equal(out, "one\n  ...");
+    tti_clip(few, sizeof few, "%s", "no room for more");
+    assert_string_equal(few, "n\n  ...");
+}
+
+static void a_last_error_keeps_its_next_step(void **state)
+{
+    char lines[3 * 800], words[TTI_LAST_ERROR_MAX];
+
+    (void)state;
+    memset(lines, 'x', sizeof lines - 1);
+    lines[800] = lines[1600] = '\n';
+    lines[sizeof lines - 1] = '\0';
+    tti_fail(TUTTI_E_PEER, "%s\n  next: this", lines);
+    assert_string_equal(tutti_last_error() + 1600, "\n  ...\n  next: this");
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_fail(TUTTI_E_PEER, "%s", words); /* said again, it is the same */
+    assert_string_equal(tutti_last_error(), words);
 }
 
 static void environment_is_checked(void **state)
@@ -434,7 +469,9 @@ static void the_shortest_trip_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_kept_per_failure), cmocka_unit_test(environment_is_checked),
+        cmocka_unit_test(words_are_kept_per_failure),
+        cmocka_unit_test(what_is_too_long_loses_lines_and_keeps_its_next_step),
+        cmocka_unit_test(a_last_error_keeps_its_next_step), cmocka_unit_test(environment_is_checked),
         cmocka_unit_test(a_flag_is_yes_or_no),
         cmocka_unit_test(deadlines_do_not_overflow),  cmocka_unit_test(events_wake_sleepers),
         cmocka_unit_test(event_wait_ends_at_its_deadline), cmocka_unit_test(descriptors_travel),

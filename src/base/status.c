@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 #include "base/foreign.h"
 
-enum { WORDS_MAX = 2048 };
+enum { WORDS_MAX = TTI_LAST_ERROR_MAX };
 
 static _Thread_local char     words[WORDS_MAX];
 static _Thread_local uint32_t n_said; /* tti_words_said() */
@@ -64,7 +65,7 @@ tutti_status tti_fail(tutti_status status, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(fresh, sizeof fresh, fmt, args);
+    tti_clip_args(fresh, sizeof fresh, fmt, args);
     va_end(args);
     keep(fresh);
     return status;

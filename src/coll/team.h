@@ -7,6 +7,7 @@
 #ifndef TTI_COLL_TEAM_H
 #define TTI_COLL_TEAM_H
 
+#include "base/clip.h"
 #include "base/thread.h"
 #include "coll/coll.h"
 #include "coll/cost.h"
@@ -103,7 +104,7 @@ tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note
 
 /** A text that is put together piece by piece; what does not fit is cut off. */
 typedef struct tti_words {
-    char   text[1536];
+    char   text[TTI_LAST_ERROR_MAX];
     size_t used;
 } tti_words;
 

@@ -17,8 +17,8 @@
  * True    The words of a failure that is told, or for which nobody has told a better reason, are the last error behind it, too. */
 #include "coll/told.h"
 
-#include <stdio.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 #include "transport/trouble.h"
 
 enum { TOLD_MAX = TTI_MISMATCH_WORDS_MAX, REASON_MS = 1000, REASON_LOOK_MS = 5 };
@@ -34,7 +34,7 @@ tutti_status tti_team_tell_mismatch(const tti_team *team, const tti_board *board
     tti_words     kept = { .used = 0 };
 
     tti_words_add(&kept, "%s", tutti_last_error());
-    snprintf(words, sizeof words, "rank %d reported: %.*s", team->ranks[team->rank], TOLD_MAX - 32, kept.text);
+    tti_clip(words, sizeof words, "rank %d reported: %s", team->ranks[team->rank], kept.text);
     board->put(board->context, TTI_MISMATCH_KEY, words, sizeof words, deadline_ns); /* the first one stays */
     return tti_fail(TUTTI_E_MISMATCH, "%s", kept.text);
 }

@@ -42,6 +42,7 @@
 #define TTI_GROUP_GROUP_H
 
 #include "backend/device_map.h"
+#include "base/clip.h"
 #include "base/fork.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -52,7 +53,7 @@
 #include <tutti/hooks.h>
 #include <tutti/plugin/backend.h>
 
-enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64, TTI_HANDLE_MAX = 192 };
+enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = TTI_LAST_ERROR_MAX, TTI_GROUP_CAUSE_MAX = 64, TTI_HANDLE_MAX = 192 };
 
 typedef struct tti_callback tti_callback;
 typedef struct tti_worker   tti_worker; /* workers.c */

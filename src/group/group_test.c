@@ -336,6 +336,39 @@ static void test_sizes_differ(void **state)
     tutti_store_close(store);
 }
 
+/* As for a large group with members that are stopped. */
+static tutti_status wordy_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    char   lines[1400] = "";
+    size_t used = 0;
+    int    i;
+
+    (void)config;
+    (void)backend_out;
+    for (i = 0; used < sizeof lines - 100; i++)
+        used += (size_t)snprintf(lines + used, sizeof lines - used, "\n  rank %d has been stopped by a signal", i);
+    return tti_fail(TUTTI_E_TIMEOUT, "group '%s' timed out%s\n  next: let rank 0 go on", "0", lines);
+}
+
+/* On its way to the program a failure is kept, and said again, a few times: all of it. */
+static void test_long_words_are_kept(void **state)
+{
+    tutti_backend_ops ops = fake_ops;
+    tutti_store      *store = NULL;
+    tutti_group      *world = NULL;
+    tti_join          join = { .user_store = true, .world_size = 1, .timeout_ms = LONG_MS,
+                               .deadline_ns = tti_deadline(tti_port_system(), LONG_MS, -1), .listen_host = "127.0.0.1" };
+
+    (void)state;
+    ops.name = "wordy";
+    ops.create = wordy_create;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    join.store = store;
+    assert_int_equal(tti_world_create(tti_port_system(), &(tti_backing){ .ops = &ops }, &join, &world), TUTTI_E_TIMEOUT);
+    assert_true(said("\n  next: let rank 0 go on"));
+    tutti_store_close(store);
+}
+
 /* Nobody sets the key: it waits as a plug-in does for those who do not come. */
 static tutti_status waiting_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
@@ -644,7 +677,7 @@ int main(void)
         TEST(test_default_timeouts),
         TEST(test_options_of_other_versions),
         TEST(test_key_layout),
-        TEST(test_incomplete_world),
+        TEST(test_incomplete_world), TEST(test_long_words_are_kept),
         TEST(test_wrong_environment_waits_for_nobody),
         TEST(test_sizes_differ),
         TEST(test_backends_differ),

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "base/clip.h"
 #include "rendezvous/generation.h"
 #include "store/store.h"
 #include "store/store_turned.h"
@@ -146,7 +147,7 @@ static tti_trouble trouble_of(tutti_status failure)
 {
     tti_trouble trouble = { .status = (int32_t)failure };
 
-    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
+    tti_clip(trouble.words, sizeof trouble.words, "%s", tutti_last_error());
     return trouble;
 }
 
@@ -190,7 +191,7 @@ static void tell_of_refusal(tti_port *port, int rank, tutti_store *root, const c
     tti_trouble trouble = { .status = TUTTI_E_REMOTE };
     char        below[16];
 
-    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", rank, TTI_TROUBLE_WORDS_MAX - 40, tutti_last_error());
+    tti_clip(trouble.words, sizeof trouble.words, "rank %d cannot make it: %s", rank, tutti_last_error());
     snprintf(below, sizeof below, "%s//", key);
     tell_at(port, root, below, TTI_TROUBLE_KEY, &trouble, failure);
 }
@@ -223,8 +224,7 @@ static tti_trouble refusal_of(const tutti_group *world, tutti_status told, char 
     tti_trouble trouble = { .status = (int32_t)told };
 
     snprintf(what_out, 24, TTI_REFUSAL_KEY, world->rank);
-    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
-             tutti_last_error());
+    tti_clip(trouble.words, sizeof trouble.words, "rank %d cannot make it: %s", world->rank, tutti_last_error());
     return trouble;
 }
 
@@ -259,7 +259,7 @@ void tti_group_tell_mismatch(tutti_group *group)
 {
     char words[TTI_MISMATCH_WORDS_MAX] = "";
 
-    snprintf(words, sizeof words, "rank %d reported: %.*s", group->world->rank, TTI_MISMATCH_WORDS_MAX - 32, tutti_last_error());
+    tti_clip(words, sizeof words, "rank %d reported: %s", group->world->rank, tutti_last_error());
     leave_at(group->runner->port, group->store, "", TTI_MISMATCH_KEY, words, sizeof words, TUTTI_E_MISMATCH);
 }
 

@@ -37,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 #include "group/looking.h"
 #include "regroup/agreement.h"
 #include "store/store.h"
@@ -116,7 +117,7 @@ void tti_refused_tell(tutti_group *old, tutti_status failure, bool parted, int64
         atomic_store(&old->parted, word.number);
     if (old->store == NULL || old->size < 2)
         return;
-    snprintf(word.trouble.words, sizeof word.trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
+    tti_clip(word.trouble.words, sizeof word.trouble.words, "%s", tutti_last_error());
     if (leave_word(old, &word, last_moment(old, deadline_ns)) != TUTTI_OK)
         tti_log(TTI_LOG_DEBUG, "group '%s': the others do not hear why this rank does not shrink it: %s", old->name, tutti_last_error());
     else
@@ -287,7 +288,7 @@ static bool compare_list(tti_refused *r, int rank, const bool *theirs, const lis
     tti_agreement_word_lists(what, old->size, old->rank, r->excluded, rank, theirs, words);
     r->status = TUTTI_E_MISMATCH;
     r->parted = true;
-    snprintf(r->words, sizeof r->words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
+    tti_clip(r->words, sizeof r->words, "%s", words);
     return true;
 }
 

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 
 void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_cause *why)
 {
@@ -324,13 +325,13 @@ bool tti_queue_own(tti_messenger *m, tti_lane *lane, const tti_frame *frame, con
 
 static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, const tti_cause *why)
 {
-    const char     *words = why->words + why->own_at;
-    const size_t    bytes = strnlen(words, TTI_NOTICE_MAX - 1);
-    const int       origin = why->origin != 0 ? why->origin : tti_mesh_rank(m->mesh) + 1;
-    const tti_frame frame = { .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof(tti_frame),
-                              .plane = TTI_PLANE_NOTICE, .group = group, .tag = (int32_t)why->status,
-                              .word = (uint64_t)origin, .bytes = bytes };
+    tti_frame frame = { .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof(tti_frame),
+                        .plane = TTI_PLANE_NOTICE, .group = group, .tag = (int32_t)why->status,
+                        .word = (uint64_t)(why->origin != 0 ? why->origin : tti_mesh_rank(m->mesh) + 1) };
+    char      words[TTI_NOTICE_MAX];
 
+    tti_clip(words, sizeof words, "%s", why->words + why->own_at);
+    frame.bytes = strlen(words);
     if (!tti_queue_own(m, lane, &frame, words))
         return;
     lane->told = true;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clip.h"
 
 void tti_request_append(tti_request_list *list, tti_request *request)
 {
@@ -41,7 +42,7 @@ void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...)
     cause->origin = cause->own_at = 0;
     cause->quiet = false;
     va_start(args, fmt);
-    vsnprintf(cause->words, sizeof cause->words, fmt, args);
+    tti_clip_args(cause->words, sizeof cause->words, fmt, args);
     va_end(args);
 }
 

@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 
 #define PATIENCE_NS TTI_SECOND
 
-enum { NAME_MAX_BYTES = 40, OWN_WORDS_MAX = 2048 /* of a last error */, MENTIONS_MAX = 4 /* ranks in it that are asked about */ };
+enum { NAME_MAX_BYTES = 40, OWN_WORDS_MAX = TTI_LAST_ERROR_MAX, MENTIONS_MAX = 4 /* ranks in it that are asked about */ };
 
 static void mark_who_gave_up(const tti_board *board, int rank, int64_t deadline_ns)
 {
@@ -36,7 +37,7 @@ void tti_trouble_leave(const tti_board *board, tti_port *port, int rank, tutti_s
     char          words[OWN_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
+    tti_clip(trouble.words, sizeof trouble.words, "%s", words);
     if (board->put(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, deadline_ns) == TUTTI_E_STATE)
         mark_who_gave_up(board, rank, deadline_ns);
     tti_fail(st, "%s", words);

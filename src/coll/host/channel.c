@@ -74,6 +74,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 #include "coll/host/crowd.h"
 #include "coll/host/fused.h"
 #include "coll/host/pull.h"
@@ -357,7 +358,7 @@ void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culp
 {
     tti_host_report report = { .origin = channel->team->rank };
 
-    snprintf(report.words, sizeof report.words, "%s", tutti_last_error());
+    tti_clip(report.words, sizeof report.words, "%s", tutti_last_error());
     tti_host_raise(channel, status, culprit, &report);
 }
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * clip.c - words of a failure where there may be no room for all of them.
+ *
+ * Why     Words quote words: of a rank that reported them, of the members that something is wrong with. What they end with, the next
+ *         step, is what their reader needs most, and what a plain cut would take first.
+ * How     Lines are kept from the first one on, as many as there is room for, then "..." and the last "next:" with what is behind it.
+ *         A first line that is too long by itself is cut where it must be, and so is a next step that leaves no room for others.
+ * Limit   Words of more than WHOLE_MAX bytes are cut there first. */
+#include "base/clip.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WHOLE_MAX = 2 * TTI_LAST_ERROR_MAX };
+
+#define NEXT "\n  next: "
+#define MARK "\n  ..."
+
+/* The last next step of text, with the end of the line before it; NULL: it has none. */
+static const char *find_next(const char *text)
+{
+    const char *found = NULL, *at = text;
+
+    while ((at = strstr(at, NEXT)) != NULL)
+        found = at++;
+    return found;
+}
+
+/* How many of text's first bytes are the most whole lines in room bytes; if the first line is longer, as many of that, without a part
+ * of a character. */
+static size_t whole_lines(const char *text, size_t room)
+{
+    size_t n = room;
+
+    while (n > 0 && text[n] != '\n')
+        n--;
+    if (n > 0)
+        return n;
+    for (n = room; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+        ;
+    return n;
+}
+
+/* text is longer than that. */
+static void shorten(char *out, size_t size, const char *text)
+{
+    const size_t mark = strlen(MARK);
+    const char  *next = find_next(text);
+    size_t       tail = next != NULL ? strlen(next) : 0, n;
+
+    assert(size > mark + 1);
+    if (tail + mark >= size / 2) /* what was wrong comes first */
+        tail = 0;
+    n = whole_lines(text, size - 1 - mark - tail);
+    memcpy(out, text, n);
+    memcpy(out + n, MARK, mark);
+    memcpy(out + n + mark, tail > 0 ? next : "", tail + 1);
+}
+
+void tti_clip_args(char *out, size_t size, const char *fmt, va_list args)
+{
+    char         whole[WHOLE_MAX];
+    const int    n = vsnprintf(whole, sizeof whole, fmt, args);
+    const size_t used = n < 0 ? 0 : (size_t)n < sizeof whole ? (size_t)n : sizeof whole - 1;
+
+    whole[used] = '\0';
+    if (used < size)
+        memcpy(out, whole, used + 1);
+    else
+        shorten(out, size, whole);
+}
+
+void tti_clip(char *out, size_t size, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    tti_clip_args(out, size, fmt, args);
+    va_end(args);
+}
