@@ -29,7 +29,7 @@
 #define LOOK_NS (200 * TTI_MS) /* between two looks at whether waiting is of use */
 #define TELL_NS TTI_SECOND     /* for telling the others what this rank refuses */
 
-enum { KEY_MAX = 48, NAMED_MAX = 8, WORDS_MAX = 1024, VERDICT_MAX = WORDS_MAX + 16 };
+enum { KEY_MAX = 48, NAMED_MAX = 8, WORDS_MAX = TTI_GROUP_WORDS_MAX, VERDICT_MAX = WORDS_MAX + 16 };
 
 typedef struct meeting {
     tutti_group *world;

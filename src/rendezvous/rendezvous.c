@@ -14,6 +14,7 @@
  * Source  torch.distributed.rendezvous, whose variables and URLs these are. */
 #include "rendezvous/rendezvous.h"
 
+#include "base/clip.h"
 #include "base/env.h"
 #include "rendezvous/beacon.h"
 #include "rendezvous/generation.h"
@@ -27,7 +28,7 @@
 #include "store/store.h"
 #include "wire/addr.h"
 
-enum { SECOND_LOOK_MS = 1000, CLAIM_MS = 10000, OWN_WORDS_MAX = 2048 /* of a last error */ };
+enum { SECOND_LOOK_MS = 1000, CLAIM_MS = 10000, OWN_WORDS_MAX = TTI_LAST_ERROR_MAX };
 
 static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
 {

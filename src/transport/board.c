@@ -24,8 +24,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 
-enum { WORDS_MAX = 1536, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000 };
+enum { WORDS_MAX = TTI_LAST_ERROR_MAX, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000 };
 
 static const int64_t GRACE_NS = 40 * TTI_MS;
 static const int64_t LAST_LOOK_NS = 200 * TTI_MS; /* for what has been left before somebody was found to be unable to */

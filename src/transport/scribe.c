@@ -26,10 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 
 #define NOTE_MAGIC UINT32_C(0x65746f6e) /* "note" */
 
-enum { NOTE_VERSION = 1, NOTES_MOST = 100000 /* their numbers must fit into a key */, BEHIND_MOST = 2, WORDS_MAX = 1536 };
+enum { NOTE_VERSION = 1, NOTES_MOST = 100000 /* their numbers must fit into a key */, BEHIND_MOST = 2, WORDS_MAX = TTI_LAST_ERROR_MAX };
 
 typedef char note_name[TTI_BOARD_KEY_BYTES];
 

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/clip.h"
 #include "base/foreign.h"
 #include "base/port.h"
 #include "base/site.h"
@@ -25,7 +26,7 @@
 #include "watch/advice.h"
 #include "watch/control.h"
 
-enum { KEY_BYTES = 64, LOOK_MS = 200, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + TTI_SITE_TEXT + 64 };
+enum { KEY_BYTES = 64, LOOK_MS = 200, WORDS = TTI_LAST_ERROR_MAX, WAS_BYTES = TTI_CALL_TEXT_MAX + TTI_SITE_TEXT + 64 };
 
 /* What stands in a key, before what is given. */
 typedef struct told {

@@ -13,12 +13,13 @@
 #include <stdatomic.h>
 #include "backend/detour/detour.h"
 #include "backend/detour/pieces.h"
+#include "base/clip.h"
 #include "base/thread.h"
 
 enum {
     TTI_DETOUR_DEPTH = 3,            /* pieces under way: one comes, one is worked on, one goes */
     TTI_DETOUR_SPARE = 16,           /* tickets that are kept for later calls */
-    TTI_DETOUR_WORDS = 1024,
+    TTI_DETOUR_WORDS = TTI_LAST_ERROR_MAX,
     TTI_DETOUR_TEXT = 192            /* of "all_reduce #7 (3000000 f32) on group 'dp'" */
 };
 
