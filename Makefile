@@ -4,6 +4,7 @@
 PREFIX    ?= /usr/local
 JOBS      ?= $(shell nproc)
 TEST_JOBS ?= 2
+SEED      ?= 1
 NPROC     ?= $(shell nproc)
 EPOCHS    ?= 10
 MINUTES   ?= 10
@@ -28,7 +29,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo gpt2 test neon-test conformance conformance-backends asan ubsan tsan coverage check models install docs torch-venv bench-deps \
+.PHONY: shake all build release deps demo gpt2 test neon-test conformance conformance-backends asan ubsan tsan coverage check models install docs torch-venv bench-deps \
         bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-compressed bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
@@ -77,6 +78,11 @@ gpt2: release
 ## test      build and run the whole test suite
 test: build
 	ctest --preset dev -j $(TEST_JOBS)
+
+## shake     all tests with threads held up at random, from SEED=; what fails is to be read: promises in milliseconds are broken, too
+shake: build
+	LD_PRELOAD=$(CURDIR)/build/dev/lib/libshake.so SHAKE_IN=$(CURDIR)/build/dev SHAKE_SEED=$(SEED) \
+	    ctest --preset dev -j $$(( 3 * $(TEST_JOBS) ))
 
 ## conformance  all cells of the conformance matrix that have not passed yet (an hour; may be interrupted)
 conformance: release
