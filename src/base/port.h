@@ -114,8 +114,9 @@ typedef struct tti_port_ops {
                             int *n_out);
     /* Begin a connection; it is made, or has failed, when poll says TTI_WRITE. 0 or -errno. */
     int (*connect)(tti_port *port, const tti_addr *to, tti_handle *handle_out);
-    /* Optional. The same from an address of this host, whose port does not count. */
-    int (*connect_from)(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out);
+    /* Optional. The same from an address of this host, whose port does not count (NULL: from wherever the route leaves), and with a
+     * congestion control from the first packet on (set_congestion(); NULL, or one that is not to be had: the system's). */
+    int (*connect_from)(tti_port *port, const tti_addr *from, const char *congestion, const tti_addr *to, tti_handle *handle_out);
     /* After TTI_WRITE: 0 when connected, else -errno. -ECONNREFUSED: the host itself says that nobody listens, as far as is
      * known; -EHOSTUNREACH: it cannot be reached, or something on the way says that in its name. */
     int (*connect_result)(tti_port *port, tti_handle handle);

@@ -175,8 +175,7 @@ static int leave_from(int fd, const tti_addr *from)
     return bytes == 0 ? -EAFNOSUPPORT : bind(fd, &native.any, bytes) != 0 ? -errno : 0;
 }
 
-/* from NULL: from wherever the route leaves. */
-int tti_socket_connect_from(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out)
+int tti_socket_connect_from(tti_port *port, const tti_addr *from, const char *congestion, const tti_addr *to, tti_handle *handle_out)
 {
     any_addr   native;
     socklen_t  bytes;
@@ -193,6 +192,8 @@ int tti_socket_connect_from(tti_port *port, const tti_addr *from, const tti_addr
     }
     if (to->family == TTI_ADDR_IP6)
         keep_icmp6(fd, true);
+    if (congestion != NULL)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion));
     if (connect(fd, &native.any, bytes) != 0 && errno != EINPROGRESS && errno != EINTR) {
         err = -errno;
         close(fd);
@@ -205,7 +206,7 @@ int tti_socket_connect_from(tti_port *port, const tti_addr *from, const tti_addr
 
 int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out)
 {
-    return tti_socket_connect_from(port, NULL, to, handle_out);
+    return tti_socket_connect_from(port, NULL, NULL, to, handle_out);
 }
 
 /* Whether a message that something on the way sent in the host's name ended a connection that was being made: the kernel keeps it

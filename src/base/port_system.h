@@ -8,7 +8,7 @@
 
 tutti_status tti_socket_resolve(tti_port *port, const char *host, uint16_t tcp_port, tti_addr *out, int max,
                                 int *n_out);
-int tti_socket_connect_from(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out);
+int tti_socket_connect_from(tti_port *port, const tti_addr *from, const char *congestion, const tti_addr *to, tti_handle *handle_out);
 int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out);
 int tti_socket_connect_result(tti_port *port, tti_handle handle);
 int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr *bound_out,

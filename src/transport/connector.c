@@ -19,6 +19,11 @@
  *         never answer, because something failed elsewhere, is told: who fails first connects to every
  *         member, in order to tell it (give_up.c), and this thread accepts that on a member that waits for
  *         somebody else. Who connects later to a member that has failed is told behind the welcome.
+ * Rate    A congestion control that sends at a rate which it has found out, as bbr does, is wrong about a near way: a rank that says
+ *         something short and then waits is answered when its peer's kernel likes, after 20 or 40 ms, and ten such rounds later
+ *         that is all that is left of what was found out: half a megabit per second, at which the next block's first 64 KiB take
+ *         a tenth of a second. So a near connection has "reno", unless the program has named another, and a long one the system's. It
+ *         has to from its first packet on: pacing that has once begun stays, whatever the congestion control is then.
  * Idle    Ten times a second it sees to what others tell a rank that waits for nobody (agree.c).
  * Fails   An attempt that fails loses the lane, which ends what waits for it. A host that does not answer
  *         is asked again by the greeter; requests end before that, with their own time-outs. */
@@ -48,7 +53,8 @@ struct tti_connector {
     tti_poll      *set;     /* of room for set_max */
     int            set_max;
     int            n_stripes;
-    const char    *congestion; /* NULL: the system's */
+    const char    *congestion; /* that connections begin with; NULL: the system's */
+    char           far_congestion[16]; /* the system's, if only near connections go on with what they began with; else "" */
     bool           has_logged; /* at level info what connections there are like */
 };
 
@@ -227,11 +233,12 @@ static void log_opened(tti_connector *c, int rank, tti_handle stream)
                 rank, facts.congestion, facts.segment_bytes, facts.round_trip_us / 1e3);
 }
 
-static void take_congestion(tti_connector *c, int rank, tti_handle stream)
+/* Nobody has asked for another congestion control than the system's: on a long way it has that. */
+static void give_back_congestion(tti_connector *c, int rank, tti_handle stream)
 {
-    if (c->congestion != NULL && c->port->ops->set_congestion != NULL &&
-        c->port->ops->set_congestion(c->port, stream, c->congestion) != TUTTI_OK) /* the listener took it */
-        tti_log(TTI_LOG_WARN, "the connection to rank %d keeps the system's: %s", rank, tutti_last_error());
+    if (c->far_congestion[0] != '\0' && !tti_tcp_is_near(c->port, stream) &&
+        c->port->ops->set_congestion(c->port, stream, c->far_congestion) != TUTTI_OK)
+        tti_log(TTI_LOG_WARN, "the connection to rank %d has another congestion control than the system's: %s", rank, tutti_last_error());
 }
 
 /* What goes over the connections: all, or what a transport has to be told. */
@@ -253,7 +260,7 @@ static void opened(void *context, int rank, const tti_handle *streams)
     int            i;
 
     for (i = 0; i < c->n_stripes; i++)
-        take_congestion(c, rank, streams[i]);
+        give_back_congestion(c, rank, streams[i]);
     if (open_link(c, rank, streams, &link) != TUTTI_OK) {
         for (i = 0; i < c->n_stripes; i++)
             m->port->ops->close(m->port, streams[i]);
@@ -398,15 +405,34 @@ static void thread_main(void *arg)
     }
 }
 
+/* Nobody has said which: the system's, if it does not send at a rate that it has found out (bbr, whichever version). */
+static void choose_for_near(tti_connector *c, tti_handle listener)
+{
+    static const char   paced[] = "bbr", unpaced[] = "reno"; /* that every kernel has, and lets everybody have */
+    const tti_port_ops *ops = c->port->ops;
+    tti_stream_facts    facts;
+
+    if (ops->stream_facts == NULL || ops->connect_from == NULL || ops->stream_facts(c->port, listener, &facts) != 0 ||
+        strncmp(facts.congestion, paced, sizeof paced - 1) != 0 || ops->set_congestion(c->port, listener, unpaced) != TUTTI_OK)
+        return;
+    snprintf(c->far_congestion, sizeof c->far_congestion, "%s", facts.congestion);
+    c->congestion = unpaced;
+}
+
 /* What is asked for must be to be had: the listener tells, whose connections inherit it. */
 static tutti_status choose_congestion(tti_connector *c, tti_handle listener)
 {
     char         words[TTI_WORDS_MAX];
     tutti_status st = TUTTI_OK;
 
+    if (c->port->ops->set_congestion == NULL)
+        return TUTTI_OK;
+    if (tti_env("TUTTI_TCP_CONGESTION") == NULL) {
+        choose_for_near(c, listener);
+        return TUTTI_OK;
+    }
     c->congestion = tti_env("TUTTI_TCP_CONGESTION");
-    if (c->congestion != NULL && c->port->ops->set_congestion != NULL)
-        st = c->port->ops->set_congestion(c->port, listener, c->congestion);
+    st = c->port->ops->set_congestion(c->port, listener, c->congestion);
     if (st == TUTTI_OK)
         return st;
     snprintf(words, sizeof words, "%s", tutti_last_error());
@@ -443,6 +469,7 @@ static tutti_status prepare(tti_connector *c)
         st = choose_congestion(c, door->rail_listeners[i]);
     if (st != TUTTI_OK)
         return st;
+    config.congestion = c->congestion;
     memcpy(config.scope, door->scope, sizeof config.scope);
     return tti_greeter_create(&config, &c->greeter);
 }

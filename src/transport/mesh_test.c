@@ -437,6 +437,22 @@ static tutti_status count_reno(tti_port *port, tti_handle handle, const char *na
     return st;
 }
 
+/* Connections that had it before their first packet: what a kernel begins with may stay on, whatever it is told later. */
+static _Atomic int n_begun;
+
+static int count_begun(tti_port *port, const tti_addr *from, const char *congestion, const tti_addr *to, tti_handle *handle_out)
+{
+    tti_port        *system = tti_port_system();
+    const int        err = system->ops->connect_from(system, from, congestion, to, handle_out);
+    tti_stream_facts facts;
+
+    (void)port;
+    if (err == 0 && congestion != NULL && strcmp(congestion, "reno") == 0 &&
+        system->ops->stream_facts(system, *handle_out, &facts) == 0 && strcmp(facts.congestion, "reno") == 0)
+        atomic_fetch_add(&n_begun, 1);
+    return err;
+}
+
 static void every_connection_takes_the_congestion_control(void **state)
 {
     tti_port_ops ops = *tti_port_system()->ops;
@@ -444,13 +460,67 @@ static void every_connection_takes_the_congestion_control(void **state)
 
     (void)state;
     ops.set_congestion = count_reno;
+    ops.connect_from = count_begun;
     setenv("TUTTI_TCP_CONGESTION", "reno", 1);
     atomic_store(&n_reno, 0);
+    atomic_store(&n_begun, 0);
     run_ranks_over(&port, 3, true, body_all_pairs);
     unsetenv("TUTTI_TCP_CONGESTION");
-    assert_int_equal(atomic_load(&n_reno), 3 + 2 * 3); /* listeners, and both ends of three connections */
-    run_ranks_over(&port, 2, true, body_all_pairs);
-    assert_int_equal(atomic_load(&n_reno), 3 + 2 * 3);
+    assert_int_equal(atomic_load(&n_reno), 3); /* listeners */
+    assert_true(atomic_load(&n_begun) >= 3);
+}
+
+/* A system whose own is as told here, over a way of so long. */
+static const char *system_congestion;
+static uint32_t    way_us;
+static _Atomic int n_systems;
+
+static int tell_way(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
+{
+    tti_port *system = tti_port_system();
+    const int err = system->ops->stream_facts(system, handle, facts_out);
+
+    (void)port;
+    snprintf(facts_out->congestion, sizeof facts_out->congestion, "%s", system_congestion);
+    facts_out->least_trip_us = way_us;
+    return err;
+}
+
+static tutti_status count_systems(tti_port *port, tti_handle handle, const char *name)
+{
+    if (strcmp(name, system_congestion) != 0)
+        return count_reno(port, handle, name);
+    atomic_fetch_add(&n_systems, 1);
+    return TUTTI_OK;
+}
+
+/* One that sends at a rate which it has found out is for long ways only; all others are the system's affair. */
+static void a_near_way_is_not_paced(void **state)
+{
+    static const struct {
+        const char *congestion;
+        uint32_t    way_us;
+        int         listeners, ends; /* that are made "reno", and that get the system's again */
+    } rows[] = { { "bbr", 100, 2, 0 }, { "bbr", 9000, 2, 2 }, { "bbr3", 9000, 2, 2 }, { "cubic", 100, 0, 0 }, { "cubic", 9000, 0, 0 } };
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+    size_t       i;
+
+    (void)state;
+    ops.set_congestion = count_systems;
+    ops.connect_from = count_begun;
+    ops.stream_facts = tell_way;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        system_congestion = rows[i].congestion;
+        way_us = rows[i].way_us;
+        atomic_store(&n_reno, 0);
+        atomic_store(&n_begun, 0);
+        atomic_store(&n_systems, 0);
+        run_ranks_over(&port, 2, true, body_all_pairs);
+        assert_int_equal(atomic_load(&n_reno), rows[i].listeners);
+        assert_int_equal(atomic_load(&n_begun) > 0, rows[i].listeners > 0);
+        assert_int_equal(atomic_load(&n_systems), rows[i].ends);
+    }
 }
 
 static void *refused_main(void *arg)
@@ -711,13 +781,13 @@ static int two_interfaces(tti_port *port, tti_interface *out, int max)
     return 2;
 }
 
-static int connect_from_one(tti_port *port, const tti_addr *from, const tti_addr *to, tti_handle *handle_out)
+static int connect_from_one(tti_port *port, const tti_addr *from, const char *congestion, const tti_addr *to, tti_handle *handle_out)
 {
     tti_port *system = tti_port_system();
 
     (void)port;
     atomic_fetch_add(from->ip[3] == to->ip[3] ? &left_by[from->ip[3] - 1] : &crossed, 1);
-    return system->ops->connect_from(system, from, to, handle_out);
+    return system->ops->connect_from(system, from, congestion, to, handle_out);
 }
 
 /* By two interfaces, which tti_port_system() need not have. */
@@ -2256,6 +2326,7 @@ int main(void)
         cmocka_unit_test(a_time_out_says_what_the_kernel_knows),
         cmocka_unit_test(who_leaves_tells_those_it_is_late_with),
         cmocka_unit_test(every_connection_takes_the_congestion_control),
+        cmocka_unit_test(a_near_way_is_not_paced),
         cmocka_unit_test(an_unknown_congestion_control_is_refused),
         cmocka_unit_test(ways_go_by_all_interfaces),
         cmocka_unit_test(what_is_not_read_is_not_refused),

@@ -204,15 +204,15 @@ static const tti_rail *rail_of(const tti_greeter *g, int stripe)
     return g->n_rails > 1 ? &g->config.rails->rail[rail] : NULL;
 }
 
-/* The port's connect(), from where the connection belongs. */
+/* The port's connect(), from where the connection belongs, and as it is to be. */
 static int leave(const tti_greeter *g, int stripe, const tti_addr *to, tti_handle *stream_out)
 {
     tti_port       *port = g->config.port;
     const tti_rail *rail = rail_of(g, stripe);
 
-    if (rail == NULL || port->ops->connect_from == NULL)
+    if ((rail == NULL && g->config.congestion == NULL) || port->ops->connect_from == NULL)
         return port->ops->connect(port, to, stream_out);
-    return port->ops->connect_from(port, &rail->addr, to, stream_out);
+    return port->ops->connect_from(port, rail != NULL ? &rail->addr : NULL, g->config.congestion, to, stream_out);
 }
 
 /* Room for one more, made; NULL without memory. */

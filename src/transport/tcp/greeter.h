@@ -38,6 +38,7 @@ typedef struct tti_greeter_config {
     int               n_ranks;
     int               n_stripes; /* connections that a way has, TTI_TCP_STRIPES_MAX at most; 0 is 1. The same on all members */
     tti_handle        listener; /* borrowed */
+    const char       *congestion; /* borrowed; that connections are begun with, as the listener's are. NULL: the system's */
     const tti_rails  *rails;    /* borrowed; connection k is on rail k % n, from its address to that of the other end. NULL, or n 0: none */
     const tti_handle *rail_listeners; /* [TTI_RAILS_MAX] borrowed; of rails from 1 on, the first has the listener */
     /* Where rank listens on a rail from 1 on, as tti_greeter_connect() is told of the first. */

@@ -391,11 +391,11 @@ static void tcp_share(tti_link *base, int n_senders)
 
 /* Of a connection that has been made and is idle. What was measured while its ends agreed on it has in it how long a process took to
  * come to its core; the shortest has not: that is what two kernels took. */
-static bool is_near(const tcp_link *link)
+bool tti_tcp_is_near(tti_port *port, tti_handle stream)
 {
     tti_stream_facts facts;
 
-    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, link->streams[0], &facts) != 0)
+    if (port->ops->stream_facts == NULL || port->ops->stream_facts(port, stream, &facts) != 0)
         return false;
     return (facts.least_trip_us > 0 ? facts.least_trip_us : facts.round_trip_us) < NEAR_US;
 }
@@ -444,7 +444,7 @@ tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_
     link->failed = -1;
     memcpy(link->streams, streams, (size_t)n_streams * sizeof *streams);
     link->n_senders = 1;
-    link->is_near = is_near(link);
+    link->is_near = tti_tcp_is_near(port, streams[0]);
     for (i = 0; i < n_streams; i++)
         let_rest(port, streams[i], link->is_near);
     *link_out = &link->base;
