@@ -83,7 +83,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_PORT_RANGE", NULL, "ports for everything that listens, 'FIRST-LAST'; unset: any free one" },
     { "TUTTI_LISTEN", "route", "route: never the wildcard; any: on all addresses, for a service or NAT in front of rank 0's host; the store is looked for on loopback, too" },
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
-    { "TUTTI_TCP_CONGESTION", NULL, "congestion control of connections between ranks, as the kernel calls it ('cubic', 'bbr'); unset: the system's" },
+    { "TUTTI_TCP_CONGESTION", NULL, "congestion control of connections between ranks, as the kernel calls it ('cubic', 'bbr'); unset: the system's, but 'reno' between near hosts if that is 'bbr'" },
     { "TUTTI_TCP_STRIPES", "1", "connections between two ranks of different hosts, by each interface that is used, 1 to 8 in all, for ways that one does not fill; the same on all ranks" },
     { "TUTTI_NCCL_LIBRARY", NULL, "backend nccl: the file of the NCCL library, instead of libnccl.so.2 where the loader finds it" },
     { "TUTTI_CUDART_LIBRARY", NULL, "backend nccl, and native on memory of GPUs: the file of the CUDA runtime, which has to be the one that the program uses" },
