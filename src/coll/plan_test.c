@@ -1057,6 +1057,55 @@ static void what_a_root_deals_out_shares_its_link(void **state)
         }
 }
 
+static void check_shares(const char *name, tti_plan *plan, const tti_plan_input *of)
+{
+    const int     n = of->n_ranks, times = of->together > 1 ? of->together : 1;
+    tti_schedule *schedule = &members[0].schedule;
+    int           rank, i;
+
+    for (rank = 0; rank < n; rank++) {
+        tti_plan_input input = *of;
+
+        input.rank = rank;
+        tti_schedule_clear(schedule);
+        plan(&input, schedule);
+        for (i = 0; i < schedule->sends.n; i++) {
+            const tti_transfer *sent = (const tti_transfer *)schedule->sends.items + i;
+            const bool          is_long = sent->block.bytes >= 64 << 10 && (n - 1) * sent->block.bytes * times > AT_ONCE;
+
+            if (sent->beside != (is_long ? n - 2 : 0))
+                fail_msg("%s, %d ranks: rank %d sends %d bytes beside %d", name, n, rank, (int)sent->block.bytes, sent->beside);
+        }
+    }
+}
+
+/* Where each sends to all others, or all to one, or one to all, in slices: what a rank sends says beside how many, if it is long. */
+static void slices_to_all_share_links(void **state)
+{
+    static const struct {
+        const char *name;
+        tti_plan   *plan;
+        int         root;
+    } cases[] = {
+        { "all_reduce direct", tti_plan_all_reduce_direct, -1 },       { "all_reduce direct_tree", tti_plan_all_reduce_direct_tree, -1 },
+        { "reduce direct", tti_plan_reduce_direct, 0 },                { "reduce direct_tree", tti_plan_reduce_direct_tree, 0 },
+        { "broadcast sliced", tti_plan_broadcast_sliced, 0 },          { "reduce_scatter direct", tti_plan_reduce_scatter_direct, -1 },
+        { "reduce_scatter direct_tree", tti_plan_reduce_scatter_direct_tree, -1 }, { "all_gather direct", tti_plan_all_gather_direct, -1 },
+    };
+    size_t  c;
+    int64_t count;
+    int     n;
+
+    (void)state;
+    for (c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (n = 2; n <= 9; n++)
+            for (count = 1 << 10; count <= 1 << 20; count *= 4) {
+                check_shares(cases[c].name, cases[c].plan, &(tti_plan_input){ .n_ranks = n, .root = cases[c].root, .count = count, .element = 4 });
+                check_shares(cases[c].name, cases[c].plan,
+                             &(tti_plan_input){ .n_ranks = n, .root = cases[c].root, .count = count, .element = 4, .together = 4 });
+            }
+}
+
 /* ---- amounts ---- */
 
 enum { AMOUNT_COUNT = 1 << 20 };
@@ -1228,6 +1277,7 @@ int main(void)
         cmocka_unit_test(long_blocks_go_one_after_the_other),
         cmocka_unit_test(what_goes_to_a_root_takes_turns),
         cmocka_unit_test(what_a_root_deals_out_shares_its_link),
+        cmocka_unit_test(slices_to_all_share_links),
         cmocka_unit_test(plans_do_what_their_amounts_say),
         cmocka_unit_test(few_lines_have_few_owners),
     };

@@ -5,6 +5,7 @@
 #define TTI_COLL_NET_BLOCKS_H
 
 #include "coll/net/plan.h"
+#include "coll/net/turns.h"
 #include "coll/pattern.h"
 
 /** The elements [begin, end) of a buffer. */
@@ -59,6 +60,20 @@ static inline void tti_recv_some(tti_schedule *schedule, int peer, tti_block blo
 {
     if (block.bytes > 0)
         tti_schedule_recv(schedule, peer, block);
+}
+
+/** With how many others a message of so many bytes shares a link, where each rank sends about as much to all others, or all to one, or one to
+ * all (turns.h). */
+static inline int tti_among(const tti_plan_input *p, int64_t bytes)
+{
+    return tti_beside(p->n_ranks, bytes, p->together > 1 ? p->together : 1);
+}
+
+/** tti_send_some() of such a message. */
+static inline void tti_send_among(const tti_plan_input *p, tti_schedule *schedule, int peer, tti_block block)
+{
+    if (block.bytes > 0)
+        tti_schedule_send_beside(schedule, peer, block, tti_among(p, block.bytes));
 }
 
 /** Parts of all_gather: empty ones go once, so that ranks with other lists of counts find out. */

@@ -189,13 +189,14 @@ static tutti_status slice(tti_chunk *chunk, const tti_team *team, const tutti_ca
 
 /* ---- its schedule ---- */
 
-static tutti_status make_schedule(tti_chunk *chunk, const tti_team *team, tti_plan *plan)
+static tutti_status make_schedule(tti_chunk *chunk, const tti_team *team, tti_plan *plan, const tti_cut *cut)
 {
     const tutti_call    *call = &chunk->call;
     const tti_plan_input input = { .n_ranks = team->n_ranks, .rank = team->rank, .root = call->root,
                                    .count = call->count, .element = tutti_dtype_size(call->dtype),
                                    .list_counts = call->list_counts, .in_counts = call->in_counts,
-                                   .chunk = chunk->number };
+                                   .chunk = chunk->number,
+                                   .together = cut->n_chunks < cut->window ? cut->n_chunks : cut->window };
     tutti_status         st = TUTTI_OK;
 
     tti_schedule_clear(&chunk->schedule);
@@ -356,7 +357,7 @@ tutti_status tti_chunk_make(tti_chunk *chunk, const tti_team *team, tti_plan *pl
     chunk->number = k;
     st = slice(chunk, team, call, cut);
     if (st == TUTTI_OK)
-        st = make_schedule(chunk, team, plan);
+        st = make_schedule(chunk, team, plan, cut);
     return st == TUTTI_OK ? bind(chunk, team, call) : st;
 }
 

@@ -28,7 +28,8 @@ typedef struct tti_plan_input {
     const int64_t *list_counts;
     const int64_t *in_counts;
 
-    int chunk; /* number of the chunk, of a call that is cut; 0: the first, or the only one */
+    int chunk;    /* number of the chunk, of a call that is cut; 0: the first, or the only one */
+    int together; /* chunks of the call that are under way at a time; 0: this one */
 } tti_plan_input;
 
 /** In TTI_PLACE_SIZES: [n_ranks] of what this rank tells each other, then [n_ranks] of what each other

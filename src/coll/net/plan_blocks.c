@@ -132,8 +132,8 @@ static void move_all(const tti_plan_input *p, tti_schedule *schedule, const slot
         const int       from = tti_shifted(p->rank, -i, p->n_ranks);
         const tti_block given = given_to(to, p), taken = taken_from(from, p);
 
-        if (!is_short(p, slots, given))
-            tti_send_some(schedule, to, given);
+        if (!is_short(p, slots, given) && given.bytes > 0)
+            tti_schedule_send_beside(schedule, to, given, tti_beside_unknown(p->n_ranks, given.bytes));
         if (!is_short(p, slots, taken))
             tti_recv_some(schedule, from, taken);
         else if (taken.bytes > 0)

@@ -71,7 +71,7 @@ static void swap_slices(const tti_plan_input *p, tti_schedule *schedule)
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
         if (to != p->root)
-            tti_send_some(schedule, to, slice_beside_root(TTI_PLACE_OUT, p, p->rank));
+            tti_send_among(p, schedule, to, slice_beside_root(TTI_PLACE_OUT, p, p->rank));
         if (from != p->root)
             tti_recv_some(schedule, from, slice_beside_root(TTI_PLACE_OUT, p, from));
     }
@@ -89,7 +89,7 @@ void tti_plan_broadcast_sliced(const tti_plan_input *p, tti_schedule *schedule)
     for (i = 1; p->rank == p->root && i < p->n_ranks; i++) {
         const int to = tti_shifted(p->rank, i, p->n_ranks);
 
-        tti_send_some(schedule, to, slice_beside_root(TTI_PLACE_IN, p, to));
+        tti_send_among(p, schedule, to, slice_beside_root(TTI_PLACE_IN, p, to));
     }
     tti_schedule_phase(schedule);
     if (p->rank != p->root)
@@ -121,7 +121,8 @@ void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
     for (i = 1; i < p->n_ranks; i++) {
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
-        tti_send_told(p, schedule, tti_shifted(p->rank, i, p->n_ranks), own);
+        if (tti_is_told(p, own))
+            tti_schedule_send_beside(schedule, tti_shifted(p->rank, i, p->n_ranks), own, tti_among(p, own.bytes));
         tti_recv_told(p, schedule, from, tti_part(from, p));
     }
     tti_schedule_copy(schedule, tti_part(p->rank, p), own);
@@ -224,7 +225,7 @@ void tti_plan_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
         if (turn == mine - 1)
             tti_schedule_recv(schedule, p->root, word());
         if (turn == mine)
-            tti_schedule_send_beside(schedule, p->root, own, tti_beside(p->n_ranks, own.bytes));
+            tti_schedule_send_beside(schedule, p->root, own, tti_beside(p->n_ranks, own.bytes, 1));
     }
 }
 
@@ -243,7 +244,7 @@ void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
         const int       to = tti_shifted(p->rank, i, p->n_ranks);
         const tti_block part = tti_part(to, p);
 
-        tti_schedule_send_beside(schedule, to, part, tti_beside(p->n_ranks, part.bytes));
+        tti_schedule_send_beside(schedule, to, part, tti_beside(p->n_ranks, part.bytes, 1));
     }
     copy_some(schedule, own_part(TTI_PLACE_OUT, p), tti_part(p->rank, p));
 }

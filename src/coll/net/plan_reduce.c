@@ -139,14 +139,14 @@ static void all_reduce_direct(const tti_plan_input *p, tti_schedule *schedule, o
     for (i = 1; i < p->n_ranks; i++) {
         const int owner = tti_shifted(p->rank, i, p->n_ranks);
 
-        tti_send_some(schedule, owner, slice(TTI_PLACE_IN, p, owner));
+        tti_send_among(p, schedule, owner, slice(TTI_PLACE_IN, p, owner));
     }
     combine(p, schedule, slice(TTI_PLACE_IN, p, p->rank), own, how);
     tti_schedule_phase(schedule);
     for (i = 1; i < p->n_ranks; i++) {
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
-        tti_send_some(schedule, tti_shifted(p->rank, i, p->n_ranks), own);
+        tti_send_among(p, schedule, tti_shifted(p->rank, i, p->n_ranks), own);
         tti_recv_some(schedule, from, slice(TTI_PLACE_OUT, p, from));
     }
 }
@@ -188,7 +188,7 @@ static void slices_to_others(const tti_plan_input *p, tti_schedule *schedule)
         const int owner = tti_shifted(p->rank, i, p->n_ranks);
 
         if (owner != p->root)
-            tti_send_some(schedule, owner, slice_beside_root(TTI_PLACE_IN, p, owner));
+            tti_send_among(p, schedule, owner, slice_beside_root(TTI_PLACE_IN, p, owner));
     }
 }
 
@@ -208,7 +208,7 @@ static void reduce_direct(const tti_plan_input *p, tti_schedule *schedule, order
         combine(p, schedule, own, result, how);
     }
     tti_schedule_phase(schedule);
-    tti_send_some(schedule, p->root, result);
+    tti_send_among(p, schedule, p->root, result);
     for (i = 1; p->rank == p->root && i < p->n_ranks; i++) {
         const int from = tti_shifted(p->rank, i, p->n_ranks);
 
@@ -246,7 +246,7 @@ static void reduce_scatter_direct(const tti_plan_input *p, tti_schedule *schedul
     for (i = 1; i < p->n_ranks; i++) {
         const int owner = tti_shifted(p->rank, i, p->n_ranks);
 
-        tti_send_some(schedule, owner, tti_part(owner, p));
+        tti_send_among(p, schedule, owner, tti_part(owner, p));
     }
     combine(p, schedule, own, (tti_block){ .place = TTI_PLACE_OUT, .bytes = own.bytes }, how);
 }

@@ -11,6 +11,9 @@
  *         begins: so two turns are on their way, and the link has something to do while the root's word is.
  * Dealt   What a root sends to all waits in front of its own link, which keeps no more either; the kernel tries again what was dropped
  *         there when a timer ends, too. So those parts share what may be on the way. They need no turns: all go when the root says so.
+ * All     Where each sends a slice, a part or a block to all others both happen: they wait in front of the own link, and in front of each
+ *         taker's. They share as well; those of all chunks that are under way together, which follow each other on the same ways. Without
+ *         that a call of 16 MiB among 8 ranks waited, now and then, for the kernel to try again what its own link had dropped.
  * True    All that a giver and the root need to agree on is how long the giver's block is; and where all know
  *         all lengths they come to the same turns. */
 #ifndef TTI_COLL_NET_TURNS_H
@@ -48,19 +51,20 @@ static inline int tti_turn_of(int n_ranks, int i, int64_t bytes)
     return tti_turn_behind((i - 1) * tti_of_a_turn(bytes));
 }
 
-/** How many others send to the root beside one that has so many bytes for it, or get something from it: 0, if all is little. */
-static inline int tti_beside(int n_ranks, int64_t bytes)
+/** How many others send to the root beside one that has so many bytes for it, or get something from it: 0, if all is little. times: so often,
+ * in chunks that are under way together. */
+static inline int tti_beside(int n_ranks, int64_t bytes, int times)
 {
     const int others = n_ranks - 2 < 2 * TTI_TURN_BLOCKS ? n_ranks - 2 : 2 * TTI_TURN_BLOCKS;
 
-    return bytes < TTI_TURN_BYTES / TTI_TURN_BLOCKS || (n_ranks - 1) * bytes <= TTI_AT_ONCE_BYTES ? 0 : others;
+    return bytes < TTI_TURN_BYTES / TTI_TURN_BLOCKS || (n_ranks - 1) * times * bytes <= TTI_AT_ONCE_BYTES ? 0 : others;
 }
 
 /** The same where nobody else knows how many bytes that one has. The others may have as many, or nothing, and then the one has the link
  * to itself: so it counts on few of them, and what it may have on the way is some more than its share would be. */
 static inline int tti_beside_unknown(int n_ranks, int64_t bytes)
 {
-    const int others = tti_beside(n_ranks, bytes);
+    const int others = tti_beside(n_ranks, bytes, 1);
 
     return others < TTI_BESIDE_UNKNOWN ? others : TTI_BESIDE_UNKNOWN;
 }
