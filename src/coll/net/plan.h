@@ -115,7 +115,7 @@ tti_plan tti_plan_all_to_all_direct;
 /** The same with sizes and short blocks by way of others: log2 P phases instead of the first. Without a root. */
 tti_plan tti_plan_all_to_all_bruck;
 /** Blocks of which both ends know the sizes, and that some are empty, among ranks of which several share a link. 1 phase; without a root
- * one for each rank that a block of 64 KiB or more goes to, with a root one for each turn (turns.h); 64 at most. */
+ * one for each few ranks that blocks of 64 KiB or more go to, with a root one for each turn (turns.h); 64 at most. */
 tti_plan tti_plan_blocks_known;
 /** Messages of which only the giver knows how long they are: list_counts say how long at most. 1 phase. */
 tti_plan tti_plan_blocks_packed;

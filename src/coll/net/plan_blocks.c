@@ -10,10 +10,11 @@
  *         Slots go directly, P - 1 messages, as long as what is in them: a copy of some KiB costs less than the way there and back,
  *         for sizes and then the block. Or
  *         by way of others, log2 P: what has d ranks to go makes the steps of d's bits, P/2 slots of SLOT bytes in a message.
- *         Where several ranks share a link, long blocks of theirs go to one rank after the other, a phase for each: all at
+ *         Where several ranks share a link, long blocks of theirs go to a few ranks after the other, a phase for each such few: all at
  *         once are more than the link's queue holds, and what is dropped at the end of a block is missed late. Nobody sends the
- *         next before he has what he gets in this phase: so what is on its way has a bound. A rank with a link of its own has no
- *         need of that, and would wait for whoever is late. Long blocks that all go to one root take turns whoever has which
+ *         next before he has what he gets in this phase: so what is on its way has a bound, which those of a phase share (turns.h). With
+ *         one rank in each the link of a host whose pairs are over had nothing to do until others' were. A rank with a link of its own has no
+ *         need of phases, and would wait for whoever is late; it shares as well. Long blocks that all go to one root take turns whoever has which
  *         link (turns.h).
  * True    Nothing is written to a block before its sizes were compared. All phases are there whatever the sizes are, but for long
  *         blocks of known sizes that take turns: in which phase one goes is a matter of its length, and of how far its taker is to
@@ -29,6 +30,7 @@ enum {
     AT_ONCE = 128 << 10,   /* what all may send to one before he has said that he wants it: more fills the queue of his link */
     SLOTS_BYTES = 1 << 20, /* of all ranks, before they become shorter */
     LONG_LEAST = 64 << 10, /* shorter blocks cost less at once than phases do */
+    SHARES_MOST = 12,      /* long blocks that share a link at a time: with more each could have little on the way */
     ROUNDS_MOST = 64,      /* phases of long blocks: with more ranks some go together */
 };
 
@@ -360,10 +362,26 @@ void tti_plan_all_to_all_bruck(const tti_plan_input *p, tti_schedule *schedule)
 
 /* ---- where sizes are known ----------------------------------------------------------------------- */
 
+/* Ranks that each sends long blocks to in a phase. A link may be that of half of all ranks. */
+static int at_a_time(const tti_plan_input *p)
+{
+    const int share = 2 * SHARES_MOST / p->n_ranks, least = together(p);
+
+    return share > least ? share : least;
+}
+
 /* In which phase a block goes to the i-th rank to the right. */
 static int round_of(const tti_plan_input *p, int i, int64_t bytes)
 {
-    return bytes < LONG_LEAST ? 0 : (i - 1) / together(p);
+    return bytes < LONG_LEAST ? 0 : (i - 1) / at_a_time(p);
+}
+
+/* How many others share the link with a block, at most. */
+static int beside(const tti_plan_input *p, int64_t bytes)
+{
+    const int most = at_a_time(p) < p->n_ranks - 1 ? at_a_time(p) : p->n_ranks - 1, flows = most * (p->n_ranks / 2);
+
+    return bytes < LONG_LEAST ? 0 : (flows < SHARES_MOST ? flows : SHARES_MOST) - 1;
 }
 
 static void move_round(const tti_plan_input *p, tti_schedule *schedule, int round)
@@ -375,8 +393,8 @@ static void move_round(const tti_plan_input *p, tti_schedule *schedule, int roun
         const int       to = tti_shifted(p->rank, i, p->n_ranks), from = tti_shifted(p->rank, -i, p->n_ranks);
         const tti_block given = given_to(to, p), taken = taken_from(from, p);
 
-        if (round_of(p, i, given.bytes) == round)
-            tti_send_some(schedule, to, given);
+        if (round_of(p, i, given.bytes) == round && given.bytes > 0)
+            tti_schedule_send_beside(schedule, to, given, beside(p, given.bytes));
         if (round_of(p, i, taken.bytes) == round)
             tti_recv_some(schedule, from, taken);
     }
