@@ -13,7 +13,7 @@
  *         there when a timer ends, too. So those parts share what may be on the way. They need no turns: all go when the root says so.
  * All     Where each sends a slice, a part or a block to all others both happen: they wait in front of the own link, and in front of each
  *         taker's. They share as well; those of all chunks that are under way together, which follow each other on the same ways. Without
- *         that a call of 16 MiB among 8 ranks waited, now and then, for the kernel to try again what its own link had dropped.
+ *         that a call of 16 MiB among 8 ranks took 190 ms longer now and then, as if for a timer.
  * True    All that a giver and the root need to agree on is how long the giver's block is; and where all know
  *         all lengths they come to the same turns. */
 #ifndef TTI_COLL_NET_TURNS_H
