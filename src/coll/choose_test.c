@@ -181,14 +181,14 @@ static void what_goes_to_a_root_passes_one_link(void **state)
     assert_true(tti_believed_cost(&q, &rows[tti_algorithm_named(TUTTI_CALL_ALL_GATHER, "direct")], mib) == 16.0 * (double)mib);
 }
 
-/* Of eight ranks on four hosts two of each carry a half of an all_reduce across, over one link: 64 KiB to each of three others
+/* Of eight ranks on four hosts two of each carry a half of an all_reduce across, over one link: 64 KiB of each to three others
  * would be twice as much on it as what two steps send. Of one carrier each it is the other way round. */
 static void carriers_share_a_link(void **state)
 {
     const tti_wishes        wishes = wishes_of(NULL);
     const tti_machine       crowded = tti_machine_of_hosts(4);
     const tti_question      whole = { .wishes = &wishes, .tune = &no_table, .machine = &crowded, .turns = 1, .n_ranks = 8 };
-    static const char      *names[] = { "one_shot", "direct" };
+    static const char      *names[] = { "bruck", "direct" };
     int                     n, carriers;
     const tti_algorithm    *rows = tti_algorithms(&n);
 
@@ -413,7 +413,7 @@ static void the_rate_of_a_link_is_told(void **state)
  * steps. A root's messages are as many in any order of sending. */
 static void crowded_hosts_send_few_messages(void **state)
 {
-    const tti_machine free_cores = tti_machine_of_hosts(0.5), shared = tti_machine_of_hosts(2);
+    const tti_machine free_cores = tti_machine_of_hosts(0.5), shared = tti_machine_of_hosts(2), crowded = tti_machine_of_hosts(4);
     tti_decision      d;
 
     (void)state;
@@ -425,12 +425,18 @@ static void crowded_hosts_send_few_messages(void **state)
     d = decided(NULL, &shared, false, 4);
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_GATHER, 4)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "direct");
-    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 8192)->name, "one_shot");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 8192)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, 4)->name, "flat");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_TO_ALL, 0)->name, "direct");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 4)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 2048)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 65536)->name, "direct");
+    d = decided(NULL, &crowded, false, 8);
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 256)->name, "bruck");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 16 << 10)->name, "bruck");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 256 << 10)->name, "direct");
+    d = decided(NULL, &tti_machine_default, false, 8); /* cores of their own: two steps more are dearer than messages */
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 256)->name, "one_shot");
 }
 
 static const char *chosen_for_parts(const tti_decision *d, const int64_t *counts, int n)

@@ -285,6 +285,14 @@ tti_amounts tti_amounts_net_all_to_all_tree(double ranks, double bytes)
     return exchange(ranks, 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
 }
 
+tti_amounts tti_amounts_net_all_by_others(double ranks, double bytes)
+{
+    tti_amounts a = one_by_one(doublings(ranks), of_others(ranks, bytes), ranks * bytes);
+
+    a.copied = bytes;
+    return a;
+}
+
 /* Of few lines only some ranks have a slice: all others to and from each of those, twice. */
 static tti_amounts deal(double ranks, double bytes, double combined)
 {

@@ -84,6 +84,7 @@ tti_amounts_of tti_amounts_net_dissemination;    /* tokens to 1, 2, 4, ... furth
 tti_amounts_of tti_amounts_net_tokens;           /* a token to everybody */
 tti_amounts_of tti_amounts_net_all_to_all_one;   /* everything to everybody, combined there in one go */
 tti_amounts_of tti_amounts_net_all_to_all_tree;  /* or two by two */
+tti_amounts_of tti_amounts_net_all_by_others;    /* the same by way of others, combined in one go */
 tti_amounts_of tti_amounts_net_slices;           /* slices to owners, combined there in one go, to all */
 tti_amounts_of tti_amounts_net_slices_tree;      /* or two by two */
 tti_amounts_of tti_amounts_net_doubling;         /* all of it to 1, 2, 4, ... seats further, and back */

@@ -57,6 +57,8 @@ typedef struct plan_case {
 static const plan_case plans[] = {
     { "all_reduce one_shot", tti_plan_all_reduce_one_shot, ALL_REDUCE, false, true, false, RANK },
     { "all_reduce one_shot_tree", tti_plan_all_reduce_one_shot_tree, ALL_REDUCE, false, true, false, TREE },
+    { "all_reduce bruck", tti_plan_all_reduce_bruck, ALL_REDUCE, false, true, false, RANK },
+    { "all_reduce bruck out of place", tti_plan_all_reduce_bruck, ALL_REDUCE, false, false, false, RANK },
     { "all_reduce direct", tti_plan_all_reduce_direct, ALL_REDUCE, false, true, false, RANK },
     { "all_reduce direct out of place", tti_plan_all_reduce_direct, ALL_REDUCE, false, false, false, RANK },
     { "all_reduce direct_tree", tti_plan_all_reduce_direct_tree, ALL_REDUCE, false, true, false, TREE },

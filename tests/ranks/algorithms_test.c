@@ -122,6 +122,7 @@ typedef struct orders_case {
 static const orders_case orders[] = {
     { "all_reduce=one_shot,reduce=to_root,reduce_scatter=direct", BY_RANK, BY_RANK, BY_RANK },
     { "all_reduce=direct,reduce=direct,reduce_scatter=direct", BY_RANK, BY_RANK, BY_RANK },
+    { "all_reduce=bruck,reduce=direct,reduce_scatter=bruck", BY_RANK, BY_RANK, BY_RANK },
     { "all_reduce=doubling,reduce=binomial,reduce_scatter=halving", ALONG_THE_TREE, ALONG_THE_TREE, ALONG_THE_TREE },
     { "all_reduce=halving,reduce=knomial4,reduce_scatter=direct_tree", ALONG_THE_TREE, ALONG_THE_TREE, ALONG_THE_TREE },
     { "all_reduce=direct_tree,reduce=direct_tree,reduce_scatter=direct_tree", ALONG_THE_TREE, ALONG_THE_TREE,

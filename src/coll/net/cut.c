@@ -60,11 +60,12 @@ static const struct {
     plan_form form;
 } forms[] = {
     { tti_plan_all_reduce_one_shot, AS_A_WHOLE },  { tti_plan_all_reduce_one_shot_tree, AS_A_WHOLE },
-    { tti_plan_reduce_to_root, AS_A_WHOLE },       { tti_plan_all_reduce_doubling, PASSED_ON },
-    { tti_plan_reduce_binomial, PASSED_ON },       { tti_plan_reduce_knomial4, PASSED_ON },
-    { tti_plan_reduce_chain, PASSED_ON },          { tti_plan_reduce_scatter_ring, PASSED_ON },
-    { tti_plan_broadcast_binomial, PASSED_ON },    { tti_plan_broadcast_knomial4, PASSED_ON },
-    { tti_plan_broadcast_flat, PASSED_ON },        { tti_plan_broadcast_chain, PASSED_ON },
+    { tti_plan_all_reduce_bruck, AS_A_WHOLE },     { tti_plan_reduce_to_root, AS_A_WHOLE },
+    { tti_plan_all_reduce_doubling, PASSED_ON },   { tti_plan_reduce_binomial, PASSED_ON },
+    { tti_plan_reduce_knomial4, PASSED_ON },       { tti_plan_reduce_chain, PASSED_ON },
+    { tti_plan_reduce_scatter_ring, PASSED_ON },   { tti_plan_broadcast_binomial, PASSED_ON },
+    { tti_plan_broadcast_knomial4, PASSED_ON },    { tti_plan_broadcast_flat, PASSED_ON },
+    { tti_plan_broadcast_chain, PASSED_ON },
 };
 
 static plan_form form_of(tti_plan *plan, const tutti_call *call)

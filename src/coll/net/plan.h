@@ -47,6 +47,8 @@ typedef void tti_plan(const tti_plan_input *input, tti_schedule *schedule);
 
 /** Everybody sends everything to everybody. 1 phase, (P-1)S. Rank order, or the tree's. */
 tti_plan tti_plan_all_reduce_one_shot, tti_plan_all_reduce_one_shot_tree;
+/** The same by way of others: 1, 2, 4, ... contributions in a message. log2 P phases, (P-1)S. Rank order. */
+tti_plan tti_plan_all_reduce_bruck;
 /** Slices to their owners, combined there, and back. 2 phases, 2S(P-1)/P. Rank order, or the tree's. */
 tti_plan tti_plan_all_reduce_direct, tti_plan_all_reduce_direct_tree;
 /** Pairs, pairs of pairs, ... swap all they have. log2 P phases of S; with pairs 2 more. */

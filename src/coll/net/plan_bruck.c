@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plan_bruck.c - plans that take parts along the way, in log2 P phases: all_gather, gather, scatter, reduce_scatter.
+ * plan_bruck.c - plans that take parts along the way, in log2 P phases: all_gather, all_reduce, gather, scatter,
+ * reduce_scatter.
  *
  * Why     A message has a price of its own: P - 1 small parts of one rank cost more than log2 P messages of many.
- * How     Parts lie in scratch memory in the order of a circle that begins at the rank itself (all_gather) or at
+ * How     Parts lie in scratch memory in the order of a circle that begins at the rank itself (all_gather, all_reduce) or at
  *         the root, so that what goes in one message lies in one piece; at the end each is copied to its place. The way
  *         up to the root, and back, is the binomial tree: subtrees are neighbours on the circle.
  *         A contribution to the part of the rank d to the right makes the steps of d's bits, beside all others that make
@@ -24,13 +25,12 @@ static int fewer(int a, int b)
 
 /* ---- all_gather -------------------------------------------------------------------------------- */
 
-/* Before step s a rank has the parts of 2^s ranks, from its own on to the right. */
-static void gather_packed(const tti_plan_input *p, tti_schedule *schedule)
+/* Before step s a rank has the parts of 2^s ranks, from its own on to the right; after all steps those of all. */
+static tti_block travel_packed(const tti_plan_input *p, tti_schedule *schedule, tti_block own)
 {
-    const int64_t   each = part_bytes(p);
+    const int64_t   each = own.bytes;
     const tti_block room = tti_schedule_scratch(schedule, each * p->n_ranks);
-    const tti_block own = { .place = TTI_PLACE_IN, .bytes = each };
-    int             reach, i;
+    int             reach;
 
     for (reach = 1; reach < p->n_ranks; reach *= 2) {
         const int n = fewer(reach, p->n_ranks - reach);
@@ -42,6 +42,15 @@ static void gather_packed(const tti_plan_input *p, tti_schedule *schedule)
         if (reach == 1)
             tti_schedule_copy(schedule, tti_within(room, 0, each), own);
     }
+    return room;
+}
+
+static void gather_packed(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const int64_t   each = part_bytes(p);
+    const tti_block room = travel_packed(p, schedule, (tti_block){ .place = TTI_PLACE_IN, .bytes = each });
+    int             i;
+
     for (i = 1; i < p->n_ranks; i++)
         tti_schedule_copy(schedule, tti_part(tti_shifted(p->rank, i, p->n_ranks), p), tti_within(room, each * i, each));
 }
@@ -76,6 +85,26 @@ void tti_plan_all_gather_bruck(const tti_plan_input *p, tti_schedule *schedule)
     else
         gather_packed(p, schedule);
     tti_schedule_copy(schedule, tti_part(p->rank, p), own); /* the last, for IN may lie there already */
+}
+
+/* ---- all_reduce -------------------------------------------------------------------------------- */
+
+/* As parts of an all_gather, contributions lie behind each other from the own one on. */
+void tti_plan_all_reduce_bruck(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const tti_block own = tti_whole(TTI_PLACE_IN, p);
+    tti_block       room = { .bytes = 0 };
+    int             r;
+
+    if (p->count == 0)
+        return;
+    if (p->n_ranks == 1)
+        tti_schedule_phase(schedule);
+    else
+        room = travel_packed(p, schedule, own);
+    tti_schedule_reduce(schedule, tti_whole(TTI_PLACE_OUT, p));
+    for (r = 0; r < p->n_ranks; r++)
+        tti_schedule_input(schedule, r == p->rank ? own : tti_within(room, own.bytes * tti_shifted(r, -p->rank, p->n_ranks), own.bytes));
 }
 
 /* ---- gather and scatter ------------------------------------------------------------------------ */
