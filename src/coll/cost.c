@@ -7,6 +7,7 @@
  *         a core does adds up, and waiting for all means giving the core away once for each rank that
  *         shares it, and some more, for whoever comes too early comes again. Rounds overlap,
  *         the next is staged while the last is read: each costs half of its waits.
+ *         Where hosts are one machine, and ranks share its cores, those carry the bytes of all, too.
  *         Between hosts phases follow each other, of the first chunk of a call; behind it chunks come one after the other,
  *         as fast as the busiest link or the core with most to do lets them.
  * True    A pure function of sums, products and whole numbers, which every machine rounds alike: the same
@@ -56,6 +57,16 @@ static double posts_of(const tti_amounts *a, const tti_machine *m, double ranks)
     return at_least(a->posts, m->crowd * each);
 }
 
+/* A byte to another host, of the cores that send and receive it: the usual figures of simulations, from messages between two
+ * processes. */
+#define CARRY (0.2 + 0.2)
+
+/* What the cores that ranks share take for the bytes of all of them. */
+static double carrying(const tti_amounts *a, const tti_machine *m)
+{
+    return m->crowd * a->carried * CARRY;
+}
+
 static double cost_of_one(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
 {
     const bool   far = 2 * bytes > m->cache_bytes; /* the user's buffers; slots stay near */
@@ -73,7 +84,8 @@ static double cost_of_one(const tti_amounts *a, const tti_machine *m, double tur
     return a->meets * all + a->hears * one + a->yields * m->crowd * COMES_AGAIN * m->give + a->fetched * fetches +
            turns * (a->copied * copy + a->combined * m->combine + a->pulled * pull + a->pulls * m->pull_call) +
            a->alone_fetched * fetch + a->alone_combined * m->combine +
-           a->messages * m->message + posts_of(a, m, ranks) * m->post + a->sent * m->wire;
+           a->messages * m->message + posts_of(a, m, ranks) * m->post +
+           at_least(carrying(a, m), a->sent * m->wire);
 }
 
 /* What one chunk more takes, behind the first. */
@@ -81,7 +93,8 @@ static double cost_of_next(const tti_amounts *chunk, const tti_machine *m, doubl
 {
     const double link = chunk->link > 0 ? chunk->link : chunk->sent;
 
-    return at_least(turns * chunk->combined * m->combine + posts_of(chunk, m, ranks) * m->post, link * m->wire);
+    return at_least(turns * chunk->combined * m->combine + posts_of(chunk, m, ranks) * m->post + carrying(chunk, m),
+                    link * m->wire);
 }
 
 double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double turns, double ranks, double bytes)
@@ -95,6 +108,7 @@ double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double t
     chunk.combined /= n;
     chunk.sent /= n;
     chunk.link /= n;
+    chunk.carried /= n;
     return cost_of_one(&chunk, machine, turns, ranks, bytes) + (n - 1) * cost_of_next(&chunk, machine, turns, ranks);
 }
 
@@ -236,7 +250,7 @@ tti_amounts tti_amounts_all_pulled(double ranks, double bytes)
 static tti_amounts exchange(double ranks, double phases, double sent, double combined)
 {
     return (tti_amounts){ .messages = phases, .posts = 2 * phases * (ranks - 1), .sent = sent,
-                          .combined = combined };
+                          .carried = sent, .combined = combined };
 }
 
 /* A message from each rank but the root, or to each. */
@@ -248,7 +262,7 @@ static double once_for_each(double ranks)
 /* One message to one rank and one from another in each phase. */
 static tti_amounts one_by_one(double phases, double sent, double combined)
 {
-    return (tti_amounts){ .messages = phases, .posts = 2 * phases, .sent = sent, .combined = combined };
+    return (tti_amounts){ .messages = phases, .posts = 2 * phases, .sent = sent, .carried = sent, .combined = combined };
 }
 
 /* What all others have, where bytes are those of one rank. */
@@ -327,7 +341,7 @@ tti_amounts tti_amounts_net_doubling(double ranks, double bytes)
     const double steps = tti_seats_of((int)ranks).steps, shares = sharing(ranks);
 
     return (tti_amounts){ .messages = steps + shares, .posts = 2 * steps + shares, .sent = (steps + shares) * bytes,
-                          .link = (steps + shares / 2) * bytes, .combined = (2 * steps + shares) * bytes };
+                          .link = (steps + shares / 2) * bytes, .carried = steps * bytes, .combined = (2 * steps + shares) * bytes };
 }
 
 tti_amounts tti_amounts_net_halving(double ranks, double bytes)
@@ -337,7 +351,7 @@ tti_amounts tti_amounts_net_halving(double ranks, double bytes)
 
     return (tti_amounts){ .messages = 2 * seats.steps + shares, .posts = 4 * seats.steps + shares,
                           .sent = slices + shares * bytes, .link = slices + shares / 2 * bytes,
-                          .combined = slices + shares * bytes };
+                          .carried = slices, .combined = slices + shares * bytes };
 }
 
 tti_amounts tti_amounts_net_ring(double ranks, double bytes)
@@ -513,7 +527,7 @@ tti_amounts tti_amounts_net_halving_parts(double ranks, double bytes)
     const double    halves = but_one(seats.n, ranks * bytes), shares = sharing(ranks) > 0 ? ranks * bytes : 0;
 
     return (tti_amounts){ .messages = seats.steps + sharing(ranks), .posts = 2 * seats.steps + sharing(ranks),
-                          .sent = halves + shares + (shares > 0 ? bytes : 0), .combined = 2 * (halves + shares),
+                          .sent = halves + shares + (shares > 0 ? bytes : 0), .carried = halves, .combined = 2 * (halves + shares),
                           .copied = (ranks + 1) * bytes };
 }
 
@@ -532,6 +546,7 @@ static tti_amounts with_long_blocks(tti_amounts a, double ranks, double bytes, d
     a.messages += 1;
     a.posts += 2 * (ranks - 1);
     a.sent += of_others(ranks, bytes);
+    a.carried += of_others(ranks, bytes);
     return a;
 }
 

@@ -48,6 +48,7 @@ typedef struct tti_amounts {
     double posts_all; /* those of all ranks; 0: each has as many */
     double sent;     /* bytes that pass the links of ranks which wait for one another, one way, one after the other */
     double link;     /* bytes that pass one rank's link, one way, in the whole call; 0: as many as are sent */
+    double carried;  /* bytes that each rank sends, where all send as many; for crowd */
     double chunks;   /* into which the call is cut, several under way; 0 or 1: it is not */
     double rooted;   /* 1: all that is sent passes the link of the one rank that all send to, or get it from */
     double alone_fetched;  /* as fetched and combined, but by one rank, while the others have nothing to do */
