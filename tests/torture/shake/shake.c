@@ -15,7 +15,6 @@
  * What fails is to be read: a promise in milliseconds is broken by a pause, too.
  *
  * Threads: a thread's manner is its own; what all have used is one counter. */
-#define _GNU_SOURCE /* the ones behind this library */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
