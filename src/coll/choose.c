@@ -90,7 +90,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_ALL_REDUCE, "one_shot_tree", NULL, tti_plan_all_reduce_one_shot_tree, ANY_RANKS, 64 * KIB,
       tti_amounts_net_all_to_all_tree, TTI_IN_TREE_ORDER, PEERS_BEST },
     { TUTTI_CALL_ALL_REDUCE, "bruck", NULL, tti_plan_all_reduce_bruck, ANY_RANKS, 64 * KIB,
-      tti_amounts_net_all_by_others, TTI_IN_RANK_ORDER, 0 },
+      tti_amounts_net_all_by_others, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_slices, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_ALL_REDUCE, "direct_tree", NULL, tti_plan_all_reduce_direct_tree, ANY_RANKS, ANY_SIZE,

@@ -316,6 +316,20 @@ static void exact_numbers_have_no_order(void **state)
     assert_int_equal(tti_numbers_of(TUTTI_C128), TTI_ROUNDED);
 }
 
+/* In rank order there is nothing for more ranks than have connections to all: the cheapest is taken all the same. */
+static void many_in_rank_order_take_what_is_cheapest(void **state)
+{
+    const tti_wishes   wishes = wishes_of(NULL);
+    const tti_question q = { .wishes = &wishes, .tune = &no_table, .machine = &tti_machine_default, .reproducible = true,
+                             .turns = 1, .n_ranks = 1024 };
+    tti_decision       d;
+    int                n;
+
+    (void)state;
+    tti_decide(&q, tti_algorithms(&n), n, &d);
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 64 << 10)->name, "direct");
+}
+
 /* reduce and reduce_scatter promise the bits of all_reduce. */
 static void kinds_that_combine_have_one_order(void **state)
 {
@@ -658,6 +672,7 @@ int main(void)
         cmocka_unit_test(size_and_place_decide),
         cmocka_unit_test(many_hosts_decide),
         cmocka_unit_test(exact_numbers_have_no_order),
+        cmocka_unit_test(many_in_rank_order_take_what_is_cheapest),
         cmocka_unit_test(kinds_that_combine_have_one_order),
         cmocka_unit_test(what_is_measured_moves_the_choice),
         cmocka_unit_test(a_slow_link_is_worth_messages),

@@ -171,6 +171,7 @@ static void give_up_send(tti_messenger *m, tti_lane *lane, tti_request *request,
     }
     tti_request_remove(&lane->queue, request);
     tti_request_end(request, why);
+    m->cut_short = true;
     if (rest != NULL) {
         m->under_way++;
         put_first(&lane->queue, rest);
@@ -191,10 +192,12 @@ static void give_up_lane(tti_messenger *m, tti_lane *lane, uint32_t group, const
     if (lane->into != NULL && lane->into->channel.group == group) {
         tti_request_end(lane->into, why);
         lane->into = NULL; /* the rest of the body goes nowhere */
+        m->cut_short = true;
     }
     if (lane->kept != NULL && lane->kept->wanted != NULL && lane->kept->frame.group == group) {
         tti_request_end(lane->kept->wanted, why);
         lane->kept->wanted = NULL;
+        m->cut_short = true;
     }
 }
 
@@ -208,6 +211,7 @@ static void give_up_posted(tti_messenger *m, uint32_t group, const tti_cause *wh
             continue;
         tti_request_remove(&m->mailbox.posted, request);
         tti_request_end(request, why);
+        m->cut_short = true;
     }
 }
 

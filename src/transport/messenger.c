@@ -10,7 +10,7 @@
  *         and throws away what was dropped on the way and waits to be sent again. A transport delivers only while this process
  *         drives it. So the end of a messenger waits up to DELIVER_MS for peers that have not taken what a transport sent to them, and
  *         as long for streams in which something is being sent again, if the peer was heard of in the last HEARD_MS and
- *         nothing is under way; unless a failure was told, for which it has lingered.
+ *         nothing was under way; unless a failure was told, for which it has lingered.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
 #include "transport/window_core.h"
@@ -390,23 +390,13 @@ static bool is_resending(const tti_messenger *m)
     return false;
 }
 
-static bool is_idle(const tti_messenger *m)
-{
-    int i;
-
-    for (i = 0; i < m->n_ranks; i++)
-        if (m->lanes[i].queue.first != NULL || m->lanes[i].into != NULL)
-            return false;
-    return m->mailbox.posted.first == NULL;
-}
-
 /* After calls that have all ended well: what was dropped on its way to a peer that waits for it. That one may say so, to a socket that
- * had better be there. Who has something under way is in a hurry, and what it has sent is of no use. */
+ * had better be there. Who has left with something under way is in a hurry, and what it has sent is of no use. */
 static void deliver(tti_messenger *m)
 {
     const int64_t until_ns = tti_port_now(m->port) + DELIVER_MS * TTI_MS;
 
-    if (m->told_ns != 0 || m->lanes == NULL || !is_idle(m))
+    if (m->cut_short || m->lanes == NULL)
         return;
     m->driving = true;
     while (m->told_ns == 0 && tti_port_now(m->port) < until_ns && is_resending(m))

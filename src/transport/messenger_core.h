@@ -56,6 +56,7 @@ struct tti_messenger {
     int         under_way; /* requests that have not ended */
     _Atomic uint32_t ended; /* requests that have; written under the lock, after they are marked */
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
+    bool        cut_short; /* a group was given up, or left, with something under way */
     int64_t     cut_ns;    /* when connections were last asked whether they are cut */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     tti_mourning mourning; /* mourn.c's */

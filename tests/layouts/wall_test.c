@@ -30,7 +30,7 @@
 #include "harness/scratch.h"
 
 enum { RANKS = 2, BEAT_MS = 300, HOLD_BEATS = 6, LIMIT_MS = 60000, LOG_MAX = 1 << 16, COUNT = 400000, TRIES = 3,
-       RESENT_MS = 300, ASKED_MS = 600 };
+       RESENT_MS = 300, ASKED_MS = 600, HURRY_MS = 500 };
 enum { PASSED = 0, FAILED = 1, SKIPPED = 77 };
 
 typedef struct wall {
@@ -40,6 +40,7 @@ typedef struct wall {
     const char *told; /* NULL: the job survives; else what each word of an end of rank 1 has */
     bool        kills; /* when the rules have gone, and both hear each other, rank 1 is killed */
     bool        leaves; /* rank 0, behind a message that the rules keep back; rank 1 comes for it then */
+    bool        hurries; /* it leaves with a receive under way, which nobody has time for */
     int64_t     rate_bps; /* not 0: no rules come up, but the way is so slow, and data fills it */
 } wall;
 
@@ -55,6 +56,7 @@ static const wall walls[] = {
     { .name = "killed", .master = "10.77.0.1", .rules = WALL("drop"), .kills = true,
       .told = "its process has ended (nobody listens where it did" },
     { .name = "leaves", .master = "10.77.0.1", .rules = WALL("drop"), .leaves = true },
+    { .name = "hurries", .master = "10.77.0.1", .rules = WALL("drop"), .leaves = true, .hurries = true },
     { .name = "slow", .master = "10.77.0.1", .rate_bps = 1000000 },
 };
 
@@ -130,6 +132,22 @@ static tutti_status send_and_leave(const job *j, int rank)
     return st != TUTTI_OK ? st : x != 7 ? TUTTI_E_MISMATCH : rank == 0 && !say(j, 's') ? TUTTI_E_IO : TUTTI_OK;
 }
 
+static tutti_status hurry_away(const job *j)
+{
+    static int   x;
+    tutti_work  *work = NULL;
+    tutti_status st = tutti_irecv(TUTTI_SPAN(&x, 1), 1, 1, NULL, &work);
+    int64_t      start = 0;
+
+    if (st == TUTTI_OK)
+        st = send_and_leave(j, 0);
+    start = now_ms();
+    if (st == TUTTI_OK)
+        st = tutti_destroy_process_group(NULL);
+    tutti_work_free(work);
+    return st == TUTTI_OK && now_ms() - start > HURRY_MS ? TUTTI_E_TIMEOUT : st;
+}
+
 static tutti_status take_part(const job *j, int rank)
 {
     tutti_status st = tutti_init_process_group(NULL);
@@ -141,6 +159,8 @@ static tutti_status take_part(const job *j, int rank)
         return st;
     if ((rank == 1 || j->wall->leaves) && read(j->go[rank][0], &word, 1) != 1) /* it computes */
         return TUTTI_E_IO;
+    if (rank == 0 && j->wall->hurries)
+        return hurry_away(j);
     st = j->wall->leaves ? send_and_leave(j, rank) : add_up(j->wall->rate_bps > 0 ? COUNT : 1);
     return st == TUTTI_OK ? tutti_destroy_process_group(NULL) : st;
 }
@@ -288,8 +308,11 @@ static int be_slow(job *j)
  * Rank 0 stays for some seconds only, so main() has some tries. */
 static int leave(job *j)
 {
-    if (write(j->go[0][1], "g", 1) != 1 || listen_to(j, NULL, now_ms() + LIMIT_MS) != 's' || write(j->go[1][1], "g", 1) != 1)
+    if (write(j->go[0][1], "g", 1) != 1 || listen_to(j, NULL, now_ms() + LIMIT_MS) != 's' ||
+        write(j->go[1][1], "g", 1) != 1)
         return row(j, "rank 0 has not sent", FAILED);
+    if (j->wall->hurries)
+        return hear(j, 'w', 1) ? row(j, "left at once", PASSED) : row(j, "rank 0 stays", FAILED);
     if (listen_to(j, NULL, now_ms() + ASKED_MS) != '\0')
         return row(j, "rank 0 does not stay", FAILED);
     if (script(j, NO_WALL) != NULL)

@@ -174,8 +174,6 @@ SHAKEN(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), (fd, e, 
 SHAKEN(int, connect, (int fd, __CONST_SOCKADDR_ARG a, socklen_t n), (fd, a, n))
 SHAKEN(int, accept4, (int fd, __SOCKADDR_ARG a, socklen_t *n, int flags), (fd, a, n, flags))
 SHAKEN(int, pthread_mutex_unlock, (pthread_mutex_t * m), (m))
-SHAKEN(int, pthread_cond_signal, (pthread_cond_t * c), (c))
-SHAKEN(int, pthread_cond_broadcast, (pthread_cond_t * c), (c))
 SHAKEN(int, shutdown, (int fd, int how), (fd, how))
 
 /* Words that are slept on: the only call by number that others can see. */
