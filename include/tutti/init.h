@@ -128,10 +128,10 @@ TUTTI_API tutti_status tutti_abort_process_group(tutti_group *group);
  * this rank's device is through, so have a barrier before, if others may come to such a call later. Works of the group that are
  * not complete end with TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it, and returns after the
  * functions that tutti_work_then() attached to its works have run; after a failure it stays for at most 70 ms, until those
- * who are told of it have heard; where all calls have ended well, for at most 2 s, while something that it has sent by TCP was
- * dropped and is being sent again to a peer that was heard of in the last second. Without it a process may end in any way: its
- * peers hear that it is gone, where after it they hear that it has left. A process whose own threads have all ended, main's by
- * pthread_exit(), ends as by exit(0).
+ * who are told of it have heard; where all calls have ended well, for at most 2 s, while something that it has sent by TCP is
+ * on its way to a peer that takes it and was heard of in the last second. So calls of others end well that need nothing else of
+ * this rank, unless those bytes take longer. Without it a process may end in any way: its peers hear that it is gone, where after it
+ * they hear that it has left. A process whose own threads have all ended, main's by pthread_exit(), ends as by exit(0).
  *
  * @param group  NULL: the process's world; TUTTI_NON_MEMBER and TUTTI_NO_GROUP do nothing
  * @errors   TUTTI_E_STATE  NULL and there is no world, or a function attached to a work of a world would

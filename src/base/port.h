@@ -80,6 +80,7 @@ typedef struct tti_stream_facts {
     uint32_t probes;         /* segments that were to bring an answer, and have not, now: the peer's window was shut, nothing was said
                               * for long, or the host could send nothing, so that there is nothing to be sent again */
     uint32_t unheard;        /* segments that were sent and not acknowledged, now */
+    uint32_t unsent_bytes;   /* that the kernel has taken, and not sent for the first time */
     uint32_t window;         /* segments that may be so at most */
     uint32_t segment_bytes;
     uint32_t heard_ms;       /* since something last came from the peer */

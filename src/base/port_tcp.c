@@ -26,7 +26,8 @@ enum { NAMES_MAX = 256, SENDS_LOCKED = 1 /* SOCK_SNDBUF_LOCK */ };
 typedef union tcp_facts {
     struct tcp_info info;
     struct {
-        uint8_t  before[148];
+        uint8_t  before[144];
+        uint32_t unsent_bytes;
         uint32_t least_trip_us; /* its largest number: nothing was measured yet */
     } more;
 } tcp_facts;
@@ -82,6 +83,7 @@ int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts 
     facts.in_a_row = info.tcpi_retransmits;
     facts.probes = info.tcpi_probes;
     facts.unheard = info.tcpi_unacked;
+    facts.unsent_bytes = info.tcpi_state != TCP_CLOSE ? told.more.unsent_bytes : 0; /* what a reset has thrown away stays in it */
     facts.window = info.tcpi_snd_cwnd;
     facts.segment_bytes = info.tcpi_snd_mss;
     facts.heard_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv

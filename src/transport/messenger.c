@@ -7,10 +7,10 @@
  * Links   Those through shared memory are there from the start, TCP ones when a message needs them
  *         (connector.c): until then sends queue up in their lane.
  * End     A kernel delivers what a socket that is closed has taken, until its peer says another word: then it resets the stream,
- *         and throws away what was dropped on the way and waits to be sent again. A transport delivers only while this process
+ *         and throws away what waits to be sent, or to be sent again. A transport delivers only while this process
  *         drives it. So the end of a messenger waits up to DELIVER_MS for peers that have not taken what a transport sent to them, and
- *         as long for streams in which something is being sent again, if the peer was heard of in the last HEARD_MS and
- *         nothing was under way; unless a failure was told, for which it has lingered.
+ *         as long for streams whose peer has not got all that was sent, or sent again, if it takes it, was heard of in the last
+ *         HEARD_MS, and nothing was under way; unless a failure was told, for which it has lingered.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
 #include "transport/window_core.h"
@@ -376,22 +376,23 @@ static void linger(tti_messenger *m)
     m->driving = false;
 }
 
-static bool is_resending(const tti_messenger *m)
+static bool is_delivering(const tti_messenger *m)
 {
     int i;
 
     for (i = 0; i < m->n_ranks; i++) {
         const tti_lane *lane = &m->lanes[i];
 
-        if (lane->way != TTI_WAY_LOST && lane->link != NULL && lane->link->ops->is_resending != NULL &&
-            lane->link->ops->is_resending(lane->link, HEARD_MS))
+        if (lane->way != TTI_WAY_LOST && lane->link != NULL && lane->link->ops->is_delivering != NULL &&
+            lane->link->ops->is_delivering(lane->link, HEARD_MS))
             return true;
     }
     return false;
 }
 
-/* After calls that have all ended well: what was dropped on its way to a peer that waits for it. That one may say so, to a socket that
- * had better be there. Who has left with something under way is in a hurry, and what it has sent is of no use. */
+/* After calls that have all ended well: what is on its way to a peer that waits for it, or was dropped there. That one may say so, to
+ * a socket that had better be there, and what it has said by now is read: a socket that is closed with it resets the stream. Who has
+ * left with something under way is in a hurry, and what it has sent is of no use. */
 static void deliver(tti_messenger *m)
 {
     const int64_t until_ns = tti_port_now(m->port) + DELIVER_MS * TTI_MS;
@@ -399,7 +400,7 @@ static void deliver(tti_messenger *m)
     if (m->cut_short || m->lanes == NULL)
         return;
     m->driving = true;
-    while (m->told_ns == 0 && tti_port_now(m->port) < until_ns && is_resending(m))
+    while (m->told_ns == 0 && tti_port_now(m->port) < until_ns && is_delivering(m))
         tti_messenger_sleep(m, tti_port_now(m->port) + ANSWER_LOOK_MS * TTI_MS);
     m->driving = false;
 }

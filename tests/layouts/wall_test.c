@@ -8,7 +8,8 @@
  *         read through pipes. Where the job is to survive, the rules stay until rank 0 has said that rank 1 is unreachable, and
  *         for HOLD_BEATS heartbeats more, in each of which its watch thread knocks; then they go, and rank 1 goes on.
  *         Beside that: a rank that is killed when the rules have gone is told as dead for certain, one whose way is slow is not
- *         called silent, and what a rank has sent before it leaves arrives, though the other asks for it behind the wall.
+ *         called silent, and what a rank has sent before it leaves arrives, though the other asks for it behind the wall, or while a
+ *         slow way is full of it.
  *
  *     wall_test [NAME]      all walls, or one; prints a line for each */
 #include "harness/hosts.h"
@@ -29,8 +30,8 @@
 #include <tutti/tutti.h>
 #include "harness/scratch.h"
 
-enum { RANKS = 2, BEAT_MS = 300, HOLD_BEATS = 6, LIMIT_MS = 60000, LOG_MAX = 1 << 16, COUNT = 400000, TRIES = 3,
-       RESENT_MS = 300, ASKED_MS = 600, HURRY_MS = 500 };
+enum { RANKS = 2, BEAT_MS = 300, HOLD_BEATS = 6, LIMIT_MS = 60000, LOG_MAX = 1 << 16, COUNT = 400000, TRIES = 3, RESENT_MS = 300,
+       ASKED_MS = 600, HURRY_MS = 500, PASSED_ON = 60000 /* floats; a second of a slow way */ };
 enum { PASSED = 0, FAILED = 1, SKIPPED = 77 };
 
 typedef struct wall {
@@ -42,6 +43,7 @@ typedef struct wall {
     bool        leaves; /* rank 0, behind a message that the rules keep back; rank 1 comes for it then */
     bool        hurries; /* it leaves with a receive under way, which nobody has time for */
     int64_t     rate_bps; /* not 0: no rules come up, but the way is so slow, and data fills it */
+    bool        hands_on; /* that data is rank 0's, which leaves as soon as its kernel has it */
 } wall;
 
 #define WALL(rule) "table inet w { chain in { type filter hook input priority 0; iifname \"tt0\" " rule "; }\n }\n"
@@ -58,6 +60,7 @@ static const wall walls[] = {
     { .name = "leaves", .master = "10.77.0.1", .rules = WALL("drop"), .leaves = true },
     { .name = "hurries", .master = "10.77.0.1", .rules = WALL("drop"), .leaves = true, .hurries = true },
     { .name = "slow", .master = "10.77.0.1", .rate_bps = 1000000 },
+    { .name = "hands_on", .master = "10.77.0.1", .rate_bps = 2000000, .hands_on = true },
 };
 
 typedef struct job {
@@ -120,6 +123,22 @@ static tutti_status add_up(int n)
     return st;
 }
 
+/* Rank 1 tells that it waits before all of it has come. */
+static tutti_status hand_on(int rank)
+{
+    static float x[PASSED_ON];
+    tutti_status st;
+    int          i;
+
+    for (i = 0; i < PASSED_ON && rank == 0; i++)
+        x[i] = (float)i;
+    st = tutti_broadcast(TUTTI_SPAN(x, PASSED_ON), 0, NULL);
+    for (i = 0; i < PASSED_ON && st == TUTTI_OK; i++)
+        if (x[i] != (float)i)
+            st = TUTTI_E_MISMATCH;
+    return st;
+}
+
 /* Rank 0 leaves when its kernel has sent again what had no answer. */
 static tutti_status send_and_leave(const job *j, int rank)
 {
@@ -161,7 +180,7 @@ static tutti_status take_part(const job *j, int rank)
         return TUTTI_E_IO;
     if (rank == 0 && j->wall->hurries)
         return hurry_away(j);
-    st = j->wall->leaves ? send_and_leave(j, rank) : add_up(j->wall->rate_bps > 0 ? COUNT : 1);
+    st = j->wall->leaves ? send_and_leave(j, rank) : j->wall->hands_on ? hand_on(rank) : add_up(j->wall->rate_bps > 0 ? COUNT : 1);
     return st == TUTTI_OK ? tutti_destroy_process_group(NULL) : st;
 }
 

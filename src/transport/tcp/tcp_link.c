@@ -49,6 +49,8 @@ enum {
     SHARED_BYTES = 384 << 10, /* which the kernel counts twice, for what it needs besides, and needs but little: so it may be 768 KiB */
     SHARED_LEAST = 32 << 10,
     NEAR_US = 500,          /* a round trip: in less than that 768 KiB are more than 10 Gb/s */
+    FEW_SEGMENTS = 4,
+    SHUT_MS = 50,           /* between two answers on the way, at most: what many share is slow, and they are held back for 40 ms */
     RESEND_MS = 20,         /* more than a full queue of 1 MiB takes at 1 Gb/s, and some turns of a core */
 };
 
@@ -344,15 +346,23 @@ static uint32_t tcp_data_ms(const tti_link *base)
     return least;
 }
 
-static bool tcp_is_resending(const tti_link *base, uint32_t heard_ms)
+/* Answers to a few segments may be held back for a while, though these have arrived. Where all that was sent has, and there is more,
+ * its peer's window is shut: who computes may leave it so for long. */
+static bool is_delivering(const tti_stream_facts *facts, uint32_t heard_ms)
+{
+    if (facts->in_a_row > 0 || facts->unheard > FEW_SEGMENTS)
+        return facts->heard_ms < heard_ms;
+    return facts->unsent_bytes > 0 && facts->heard_ms < SHUT_MS;
+}
+
+static bool tcp_is_delivering(const tti_link *base, uint32_t heard_ms)
 {
     const tcp_link  *link = (const tcp_link *)base;
     tti_stream_facts facts;
     int              i;
 
     for (i = 0; i < link->n_streams && link->port->ops->stream_facts != NULL; i++)
-        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && facts.in_a_row > 0 &&
-            facts.heard_ms < heard_ms)
+        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && is_delivering(&facts, heard_ms))
             return true;
     return false;
 }
@@ -413,7 +423,7 @@ static void tcp_close(tti_link *base)
 static const tti_link_ops tcp_ops = {
     .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .out_handle = tcp_out_handle, .close = tcp_close,
     .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
-    .is_cut = tcp_is_cut, .is_quiet = tcp_is_quiet, .is_resending = tcp_is_resending, .share = tcp_share, .data_ms = tcp_data_ms,
+    .is_cut = tcp_is_cut, .is_quiet = tcp_is_quiet, .is_delivering = tcp_is_delivering, .share = tcp_share, .data_ms = tcp_data_ms,
 };
 
 /* Who computes reads nothing for long, and sends nothing until he has had his turn of the core. */
