@@ -1102,6 +1102,34 @@ static void a_socket_that_has_no_answers_is_cut(void **state)
     link->ops->close(link);
 }
 
+/* What is on its way to a peer that is heard of, and takes it, is waited for; not a shut window, nor the answer to a few segments. */
+static void what_is_on_its_way_is_known(void **state)
+{
+    static const struct {
+        tti_stream_facts facts;
+        bool             is_delivering;
+    } rows[] = {
+        { { .heard_ms = 10 }, false },
+        { { .heard_ms = 10, .unheard = 4 }, false },  { { .heard_ms = 10, .unheard = 4, .unsent_bytes = 1 }, true },
+        { { .heard_ms = 999, .unheard = 5 }, true },  { { .heard_ms = 1000, .unheard = 5 }, false },
+        { { .heard_ms = 999, .in_a_row = 1 }, true }, { { .heard_ms = 1000, .in_a_row = 1, .unsent_bytes = 1 }, false },
+        { { .heard_ms = 49, .unsent_bytes = 1 }, true }, { { .heard_ms = 50, .unsent_bytes = 1 }, false },
+    };
+    static const tti_port_ops ops = { .name = "facts", .stream_facts = tell_facts, .close = close_nothing };
+    const tti_handle          handles[] = { HANDLE, HANDLE + 1 };
+    tti_port                  port = { .ops = &ops };
+    tti_link                 *link;
+    size_t                    i;
+
+    (void)state;
+    assert_int_equal(tti_tcp_link_open(&port, handles, 2, PEER, NULL, &link), TUTTI_OK);
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        second_facts = rows[i].facts;
+        assert_int_equal(link->ops->is_delivering(link, 1000), rows[i].is_delivering);
+    }
+    link->ops->close(link);
+}
+
 /* ---- room of a link ---------------------------------------------------------------------------------- */
 
 enum { STREAMS = 2, ROOM = 1 << 20, BOUND_LEAST = 32 << 10, BOUND_OF_ALL = 384 << 10 };
@@ -1272,6 +1300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_socket_that_has_no_answers_is_cut),
+        cmocka_unit_test(what_is_on_its_way_is_known),
         cmocka_unit_test(one_of_many_has_less_room),
         cmocka_unit_test(a_long_way_is_left_to_the_kernel),
         cmocka_unit_test(each_message_has_its_own_room),

@@ -49,7 +49,7 @@ enum {
     SHARED_BYTES = 384 << 10, /* which the kernel counts twice, for what it needs besides, and needs but little: so it may be 768 KiB */
     SHARED_LEAST = 32 << 10,
     NEAR_US = 500,          /* a round trip: in less than that 768 KiB are more than 10 Gb/s */
-    FEW_SEGMENTS = 4,
+    FEW_SEGMENTS = 4,       /* that the answer to may be held back */
     SHUT_MS = 50,           /* between two answers on the way, at most: what many share is slow, and they are held back for 40 ms */
     RESEND_MS = 20,         /* more than a full queue of 1 MiB takes at 1 Gb/s, and some turns of a core */
 };
