@@ -594,7 +594,7 @@ static void who_was_told_by_the_store_calls_again_at_once(tt_ctx *t)
  * time than a busy machine takes a core away for, or one of them would not have come. */
 static void only_who_does_not_come_is_named(tt_ctx *t)
 {
-    enum { LATE = 2, EXCLUDED = 4, OFTEN = 5, WAIT_MS = 1500 };
+    enum { LATE = 2, EXCLUDED = 4, OFTEN = 3, WAIT_MS = 3000 };
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
     tutti_group        *world = NULL;
     int64_t             best_ms = INT64_MAX;
