@@ -4,8 +4,8 @@
  *
  * Why     Words quote words: of a rank that reported them, of the members that something is wrong with. What they end with, the next
  *         step, is what their reader needs most, and what a plain cut would take first.
- * How     Lines are kept from the first one on, as many as there is room for, then "..." and the last "next:" with what is behind it.
- *         A first line that is too long by itself is cut where it must be, and so is a next step that leaves no room for others.
+ * How     What comes first is kept, as much as there is room for, then "..." and the last "next:" with what is behind it. A line is
+ *         cut where it must be: how it begins says more than that it is not there. A next step that leaves no room for others goes.
  * Limit   Words of more than WHOLE_MAX bytes are cut there first. */
 #include "base/clip.h"
 
@@ -16,7 +16,7 @@
 enum { WHOLE_MAX = 2 * TTI_LAST_ERROR_MAX };
 
 #define NEXT "\n  next: "
-#define MARK "\n  ..."
+#define MARK "..."
 
 /* The last next step of text, with the end of the line before it; NULL: it has none. */
 static const char *find_next(const char *text)
@@ -28,18 +28,13 @@ static const char *find_next(const char *text)
     return found;
 }
 
-/* How many of text's first bytes are the most whole lines in room bytes; if the first line is longer, as many of that, without a part
- * of a character. */
-static size_t whole_lines(const char *text, size_t room)
+/* How many of text's first bytes there is room for, without a part of a character. */
+static size_t whole_characters(const char *text, size_t room)
 {
     size_t n = room;
 
-    while (n > 0 && text[n] != '\n')
+    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
         n--;
-    if (n > 0)
-        return n;
-    for (n = room; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
-        ;
     return n;
 }
 
@@ -53,7 +48,7 @@ static void shorten(char *out, size_t size, const char *text)
     assert(size > mark + 1);
     if (tail + mark >= size / 2) /* what was wrong comes first */
         tail = 0;
-    n = whole_lines(text, size - 1 - mark - tail);
+    n = whole_characters(text, size - 1 - mark - tail);
     memcpy(out, text, n);
     memcpy(out + n, MARK, mark);
     memcpy(out + n + mark, tail > 0 ? next : "", tail + 1);
