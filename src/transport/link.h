@@ -47,7 +47,7 @@ typedef struct tti_link_ops {
     /* Optional; NULL: never. Whether the net takes nothing any more, which no send or recv tells: a system call. */
     bool (*is_cut)(const tti_link *link);
     /* Optional; NULL: never. Whether something that was sent has not arrived, and goes on: to a peer that was heard of in the last
-     * heard_ms, and takes it. A few segments that had no answer yet count when they are sent again: System calls. */
+     * heard_ms, and takes it. A few segments that had no answer yet count when they are sent again. System calls. */
     bool (*is_delivering)(const tti_link *link, uint32_t heard_ms);
     /* Optional. What is sent next goes to a member to whom so many send at a time, this one included; 1: nobody else is known
      * to. It is told of each message, before its first byte. */
