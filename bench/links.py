@@ -147,13 +147,16 @@ class Place:
 # ---- the network -----------------------------------------------------------------------------------------
 
 class Network:
-    """The hosts of a link, there until close(). relay: the program, where the link has delay or loss."""
+    """The hosts of a link, there until close(). relay: the program, where the link has delay or loss. congestion: what
+    connections have that choose none, in place of the machine's."""
 
-    def __init__(self, link, relay=None):
+    def __init__(self, link, relay=None, congestion=None):
         self.link, self.hosts, self.switch, self.relay = link, [], None, None
         try:
             for host in range(link.hosts):
                 self.hosts.append(Place(f"n{host}"))
+                if congestion is not None:
+                    self.hosts[-1].run("sysctl", "-q", "-w", f"net.ipv4.tcp_congestion_control={congestion}")
             if link.relayed:
                 self._join_by_relay(relay)
             else:

@@ -145,7 +145,7 @@ class Networks(rounds.Measuring):
         return ["bare"] if size <= BARE_UP_TO or op == "barrier" else []
 
     def make_crews(self, place, names):
-        self.network = links.Network(place, self.settings.bin / "relay")
+        self.network = links.Network(place, self.settings.bin / "relay", self.settings.congestion)
         self.made[str(place)] = self.network.facts()
         return {name: NetCrew(name, self.network, self.settings) for name in names}
 
@@ -250,6 +250,7 @@ def arguments():
     p.add_argument("--delay", type=floats, default=(0.0,), help="ms one way, through the relay")
     p.add_argument("--jitter", type=float, default=0.0, help="ms that a delay varies by at most")
     p.add_argument("--loss", type=per_cents, default=(0.0,), help="per cent of packets, through the relay")
+    p.add_argument("--congestion", help="congestion control of the hosts, for all contenders, as the kernel calls it: 'cubic'; else the machine's")
     p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=CONTENDERS,
                    help=",".join(CONTENDERS) + ", limit-each, registered, before")
     p.add_argument("--cell-limit", type=float, default=40, help="s until a contender that does not answer is ended")

@@ -237,7 +237,8 @@ class Hosts(unittest.TestCase):
     def test_each_rank_may_have_bare_sockets(self):
         out = self.scratch / "each.tsv"
         self.net(out, "--hosts", "2x2", "--gbit", 10, "--sizes", "4", "--ops", "all_reduce,all_to_all", "--rounds", 1,
-                 "--contenders", "limit,limit-each")
+                 "--contenders", "limit,limit-each", "--congestion", "reno")
+        self.assertIn("2x2 10G, congestion control\treno", pathlib.Path(f"{out}.env").read_text())
         found = {(r["contender"], r["op"], r["status"]) for r in read(out) if r["op"] != "rate"}
         self.assertEqual(found, {(name, op, "ok") for name in ("limit", "limit-each") for op in ("all_reduce", "all_to_all")})
 
