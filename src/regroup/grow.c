@@ -32,6 +32,7 @@
 #include "watch/trouble.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
+#include "base/clip.h"
 #include "base/fnv.h"
 #include "group/collective.h"
 #include "group/recorded.h"
@@ -608,7 +609,7 @@ static tutti_status agree(tutti_group *group, tti_admission *to, tutti_status ow
     }
     if (group->rank == from) {
         v = (verdict){ .status = (int64_t)own, .attempt = to->attempt, .size = to->size };
-        snprintf(v.words, sizeof v.words, "%.*s", (int)sizeof v.words - 1, words);
+        tti_clip(v.words, sizeof v.words, "%s", words);
     }
     st = tell_all(group, least_ms, mine, from, &v, sizeof v);
     v.words[sizeof v.words - 1] = '\0';

@@ -183,7 +183,7 @@ static bool read_word(tti_refused *r, int rank, uint64_t *number_out)
     if (r->status == TUTTI_E_MISMATCH)
         memcpy(r->words, word.trouble.words, sizeof r->words);
     else
-        snprintf(r->words, sizeof r->words, "shrink_group on group '%.64s': rank %d, which is to stay, refuses it: %.360s", r->old->name,
+        tti_clip(r->words, sizeof r->words, "shrink_group on group '%.64s': rank %d, which is to stay, refuses it: %s", r->old->name,
                  rank, word.trouble.words);
     *number_out = word.number;
     return true;
