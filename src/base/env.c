@@ -92,7 +92,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply, in the order of adding that each has; `tutti/tune.h`, docs/performance.md" },
     { "TUTTI_TUNE", NULL, "file with a table of algorithms, as `tutti bench --tune` writes it: where TUTTI_ALGO names none; tutti/tune.h tells the format" },
-    { "TUTTI_LINK_MBIT", NULL, "Mb/s that the link of a host carries, where that is less than 8000: rank 0's goes into the choice of algorithms between hosts; tutti/tune.h" },
+    { "TUTTI_LINK_MBIT", NULL, "Mb/s that the link of a host carries, where that is less than 8000: rank 0's goes into the choice of algorithms between hosts; 0: nothing is known of it; unset: what rank 0's kernel tells of the interface that is used; tutti/tune.h" },
     { "TUTTI_REPRODUCIBLE", "0", "1: sums are made in the order of ranks 0 .. P-1 wherever the ranks are, so that the same inputs give the same bits on any hosts" },
     { "TUTTI_ISA", "auto", "auto, portable, sse2, avx2, avx512 or neon: instructions of the arithmetic, for experiments; the bits are the same" },
     { "TUTTI_TORCH_PYTHON", NULL, "read by the comparisons with PyTorch only: the Python that has it" },

@@ -87,6 +87,13 @@ typedef struct tti_stream_facts {
     uint32_t data_ms;        /* the same of bytes of the stream; what its kernel says alone is none */
 } tti_stream_facts;
 
+/** What the link of an interface carries, as far as its kernel tells. */
+typedef struct tti_link_facts {
+    char    name[TTI_INTERFACE_NAME_MAX];
+    int64_t mbit;       /* 0: it does not */
+    char    source[16]; /* who says so: "speed", the card; else the discipline that it is shaped by, "tbf"; "": nobody */
+} tti_link_facts;
+
 typedef struct tti_port   tti_port;
 typedef struct tti_filter tti_filter; /* base/port_filter.h */
 
@@ -134,6 +141,8 @@ typedef struct tti_port_ops {
     /* The IPv4 and IPv6 addresses of this host, at most max, in the order of its interfaces: how many, or
      * -errno. Optional. */
     int (*interfaces)(tti_port *port, tti_interface *out, int max);
+    /* Optional. What the link of the interface with that address of this host carries: 0, or -errno where there is none. */
+    int (*link_facts)(tti_port *port, const tti_addr *at, tti_link_facts *facts_out);
     /* Bytes taken (> 0), or -errno. No signal when the peer is gone. */
     int64_t (*send)(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
     /* Bytes read (> 0), 0 at the end of the stream, or -errno. */

@@ -286,6 +286,7 @@ static const tti_port_ops system_ops = {
     .local_addr = tti_socket_local_addr,
     .route = tti_socket_route,
     .interfaces = tti_socket_interfaces,
+    .link_facts = tti_socket_link_facts,
     .send = system_send,
     .recv = system_recv,
     .poll = system_poll,

@@ -17,6 +17,7 @@ int tti_socket_accept(tti_port *port, tti_handle listener, tti_addr *from_out);
 int tti_socket_local_addr(tti_port *port, tti_handle handle, tti_addr *addr_out);
 int tti_socket_route(tti_port *port, const tti_addr *to, tti_addr *local_out);
 int tti_socket_interfaces(tti_port *port, tti_interface *out, int max);
+int tti_socket_link_facts(tti_port *port, const tti_addr *at, tti_link_facts *facts_out);
 int64_t tti_socket_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
 int64_t tti_socket_recv(tti_port *port, tti_handle handle, void *out, size_t bytes);
 int tti_socket_send_fds(tti_port *port, tti_handle handle, const void *data, size_t bytes, const int *fds,

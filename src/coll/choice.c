@@ -18,18 +18,21 @@
 #include "coll/host/crowd.h"
 #include "coll/level/levels.h"
 
-/* Nobody tells the library what a link carries: the kernel says it of cards, and of a pair of virtual ones that it is
- * 10 Gb/s, whatever a shaper lets through. */
-static tutti_status read_link(double *wire_out)
+static double wire_of(int64_t mbit)
 {
-    int64_t      mbit;
+    return mbit > 0 ? 8e3 / (double)mbit : 0;
+}
+
+static tutti_status read_link(tti_choice *choice)
+{
+    int64_t      mbit = 0;
     tutti_status st;
 
-    if (tti_env("TUTTI_LINK_MBIT") == NULL)
+    choice->asks_wire = tti_env("TUTTI_LINK_MBIT") == NULL;
+    if (choice->asks_wire)
         return TUTTI_OK;
-    st = tti_env_int("TUTTI_LINK_MBIT", 1, TTI_LINK_MBIT_MAX, &mbit);
-    if (st == TUTTI_OK)
-        *wire_out = 8e3 / (double)mbit;
+    st = tti_env_int("TUTTI_LINK_MBIT", 0, TTI_LINK_MBIT_MAX, &mbit);
+    choice->wire = wire_of(mbit);
     return st;
 }
 
@@ -41,7 +44,7 @@ tutti_status tti_choice_read(tti_choice *choice_out)
     if (st == TUTTI_OK)
         st = tti_wishes_parse(tti_env("TUTTI_ALGO"), &choice.wishes);
     if (st == TUTTI_OK)
-        st = read_link(&choice.wire);
+        st = read_link(&choice);
     if (st == TUTTI_OK)
         st = tti_tune_read(tti_env("TUTTI_TUNE"), &choice.tune);
     if (st == TUTTI_OK)
@@ -76,27 +79,39 @@ static bool is_all_here(const tti_team *team)
     return size <= TTI_HOSTS_HERE_MOST && tti_mesh_ranks_on_machine(team->mesh) == size;
 }
 
-/* Between hosts nothing is measured, but for what the usual figures were; and a world on a port of its own, as simulations
- * are, must not depend on the machine that it happens to run on. */
+/* A world on a port of its own, as simulations are, must not depend on the machine that it happens to run on. */
+static bool is_of_machine(const tti_team *team)
+{
+    return team->port == tti_port_system() && tti_port_stand_in() == NULL;
+}
+
+/* Between hosts nothing is measured, but for what the usual figures were. */
 static tti_machine measured_for(const tti_team *team)
 {
-    const bool is_here = team->port == tti_port_system() && tti_port_stand_in() == NULL;
-
-    if (tti_team_on_one_host(team) && is_here)
+    if (tti_team_on_one_host(team) && is_of_machine(team))
         return *tti_machine_here();
-    if (is_here && is_all_here(team))
+    if (is_of_machine(team) && is_all_here(team))
         return tti_machine_of_hosts((double)tti_mesh_ranks_on_machine(team->mesh) / tti_running_cores());
     return tti_machine_default;
+}
+
+/* As the environment says; else what the kernel knows of the interface that is used. 0: neither does. */
+static double wire_for(const tti_choice *choice, const tti_team *team)
+{
+    if (!choice->asks_wire || tti_team_on_one_host(team) || !is_of_machine(team))
+        return choice->wire;
+    return wire_of(tti_mesh_link_mbit(team->mesh));
 }
 
 /* What rank 0 tells. On a link that is quicker than those on which it was measured a byte takes no less: what it takes the
  * cores is in that figure, too. */
 static tti_machine machine_for(const tti_choice *choice, const tti_team *team)
 {
-    tti_machine machine = measured_for(team);
+    tti_machine  machine = measured_for(team);
+    const double wire = wire_for(choice, team);
 
-    if (choice->wire > machine.wire)
-        machine.wire = choice->wire;
+    if (wire > machine.wire)
+        machine.wire = wire;
     return machine;
 }
 

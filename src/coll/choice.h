@@ -12,7 +12,8 @@ typedef struct tti_choice {
     tti_wishes   wishes;
     tti_tune     tune;
     bool         reproducible;
-    double       wire; /* ns that a byte takes on the link of a host, as TUTTI_LINK_MBIT says; 0: it does not */
+    bool         asks_wire; /* the kernel tells what the link of a host carries: TUTTI_LINK_MBIT says nothing */
+    double       wire; /* ns that a byte takes on that link, as TUTTI_LINK_MBIT says; 0: it does not */
     tti_decision decision; /* once settled */
     tti_decision in_one_go; /* the same for calls that need all contributions at once: tti_needs_one_go() */
 } tti_choice;

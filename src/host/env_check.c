@@ -263,7 +263,7 @@ static const row rows[] = {
     { "TUTTI_TCP_STRIPES", NULL, 1, 8 },
     { "TUTTI_ALGO", check_wishes, 0, 0 },
     { "TUTTI_TUNE", check_table, 0, 0 },
-    { "TUTTI_LINK_MBIT", NULL, 1, TTI_LINK_MBIT_MAX },
+    { "TUTTI_LINK_MBIT", NULL, 0, TTI_LINK_MBIT_MAX },
     { "TUTTI_REPRODUCIBLE", check_flag, 0, 0 },
     { "TUTTI_ISA", check_isa, 0, 0 },
     { "TUTTI_RECORDER", check_flag, 0, 0 },

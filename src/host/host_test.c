@@ -70,7 +70,8 @@ static void values_are_checked_by_their_readers(void **state)
     check("TUTTI_ALGO", "all_reduce=magic", false, "magic");
     check("TUTTI_TUNE", "/nowhere/table.json", false, "'/nowhere/table.json': No such file or directory\n  next: name a file");
     check("TUTTI_LINK_MBIT", "1000", true, NULL);
-    check("TUTTI_LINK_MBIT", "0", false, "between 1 and");
+    check("TUTTI_LINK_MBIT", "0", true, NULL);
+    check("TUTTI_LINK_MBIT", "-1", false, "between 0 and");
     check("TUTTI_REPRODUCIBLE", "1", true, NULL);
     check("TUTTI_ISA", "portable", true, NULL);
     check("TUTTI_ISA", "mmx", false, "TUTTI_ISA is 'mmx'");

@@ -31,6 +31,7 @@
 #include "transport/shm/ring_link.h"
 #include "transport/tcp/tcp_link.h"
 #include "transport/trouble.h"
+#include "wire/link_rate.h"
 #include "wire/ports.h"
 
 enum { BACKLOG = 512, SPARE_PORTS = 4 /* for each rank */, LOOK_MS = 500 /* whether rank 0 will come at all */ };
@@ -99,6 +100,8 @@ static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
     int          stripes = 1;
     tutti_status st = tti_addr_parse(host, 0, &at);
 
+    if (st == TUTTI_OK)
+        mesh->at = at;
     if (st == TUTTI_OK)
         st = tti_rails_find(mesh, &at, &stripes);
     fingerprint(mesh->door.transport, card->transport);
@@ -206,7 +209,7 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
                         .together_from = config->together_from > 0 ? config->together_from : TTI_SCRIBE_FROM,
                         .local_listener = TTI_NO_HANDLE, .assembly_listener = TTI_NO_HANDLE,
                         .clerk = { .rank = -1 }, .clerk_stream = TTI_NO_HANDLE,
-                        .door = { .listener = TTI_NO_HANDLE } };
+                        .door = { .listener = TTI_NO_HANDLE }, .link_mbit = -1 };
     mesh->members = calloc(n, sizeof *mesh->members);
     mesh->cards = calloc(n, sizeof *mesh->cards);
     if (mesh->members == NULL || mesh->cards == NULL) {
@@ -634,6 +637,22 @@ const tti_addr *tti_mesh_rail_addr(const tti_mesh *mesh, int rank, int rail)
     if (mesh->members[rank].heap != NULL || rail == 0)
         return tti_mesh_addr(mesh, rank);
     return &mesh->rail_addrs[(size_t)rank * (size_t)mesh->door.rails.n + (size_t)rail];
+}
+
+int64_t tti_mesh_link_mbit(tti_mesh *mesh)
+{
+    int64_t       mbit = atomic_load_explicit(&mesh->link_mbit, memory_order_relaxed);
+    tti_link_rate rate;
+
+    if (mbit >= 0)
+        return mbit;
+    if (mesh->door.transport != NULL)
+        rate = (tti_link_rate){ .mbit = 0 };
+    else
+        tti_link_rate_of(mesh->port, &mesh->at, &mesh->door.rails, &rate);
+    tti_log(TTI_LOG_DEBUG, "what the link of this host carries: %s", rate.text[0] != '\0' ? rate.text : "unknown");
+    atomic_store_explicit(&mesh->link_mbit, rate.mbit, memory_order_relaxed); /* two who ask at once come to the same */
+    return rate.mbit;
 }
 
 const tti_door *tti_mesh_door(const tti_mesh *mesh)

@@ -81,6 +81,10 @@ tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
  * it stays until the mesh is closed. */
 tutti_status tti_mesh_registered(tti_mesh *mesh, int rank, const tti_foreign **foreign_out);
 
+/** What the links of this host carry to others, in Mb/s, as its kernel told when it was first asked (base/port_link.c); 0: not known,
+ * as where a transport carries the bytes. Any thread. */
+int64_t tti_mesh_link_mbit(tti_mesh *mesh);
+
 /** How the members are; NULL, which is fine: nobody watches, as all are threads of this process. */
 tti_health *tti_mesh_health(const tti_mesh *mesh);
 /** The world is made: every member has opened its mesh. */
