@@ -84,6 +84,24 @@ static tutti_status check_asked_for(void)
     return tutti_env_check(first != NULL && first[0] != '\0' ? "TUTTI_SOCKET_IFNAME" : "GLOO_SOCKET_IFNAME");
 }
 
+/* By which rate algorithms between hosts would be chosen if this process were rank 0. */
+static void tell_link(report *r, const char *address)
+{
+    const char *named = getenv("TUTTI_LINK_MBIT");
+    tutti_link link = TUTTI_LINK;
+
+    if (tutti_link_look(address, &link) != TUTTI_OK)
+        report_add(r, FAILS, "link", NULL, "%s", tutti_last_error());
+    else if (named != NULL && named[0] != '\0')
+        report_add(r, FINE, "link", NULL, "TUTTI_LINK_MBIT says %s; the kernel says: %s", named,
+                   link.words[0] != '\0' ? link.words : "nothing");
+    else if (link.mbit > 0)
+        report_add(r, FINE, "link", NULL, "the kernel says: %s", link.words);
+    else
+        report_add(r, FINE, "link", NULL, "the kernel does not tell what it carries (%s); where that is less than 8 Gb/s, "
+                   "TUTTI_LINK_MBIT may", link.words[0] != '\0' ? link.words : "nothing");
+}
+
 static void look_listening(report *r)
 {
     static const char far[] = "192.0.2.1"; /* nobody's: where the default route leaves from */
@@ -103,6 +121,8 @@ static void look_listening(report *r)
     else
         report_add(r, NOTE, "listening", "set MASTER_ADDR to the host of rank 0, and look again",
                    "there is no default route: where ranks would listen depends on the way to MASTER_ADDR, which is not set");
+    if (st == TUTTI_OK)
+        tell_link(r, address);
 }
 
 /* Until the limit nobody answered: that is no error of the connection, but what the system says of it. */

@@ -64,6 +64,32 @@ enum { TUTTI_ADDRESS_MAX = 256 };
  * @source   ours */
 TUTTI_API tutti_status tutti_listen_address(const char *master, char address_out[TUTTI_ADDRESS_MAX]);
 
+/** What the link of this host carries, as far as its kernel tells: the lower of what the interface is shaped to (TBF, or the default
+ * class of an HTB, at its root) and the speed of the card, or of several that are bonded. */
+typedef struct tutti_link {
+    size_t size;
+    int    mbit;       /* Mb/s, of all interfaces that are used together; 0: not known */
+    char   words[640]; /* by interface, and who says so: "eth0 1000 Mb/s (speed), eth1 unknown" */
+} tutti_link;
+
+#define TUTTI_LINK                                                                                     \
+    {                                                                                                  \
+        sizeof(tutti_link), 0, ""                                                                      \
+    }
+
+/** Fill in what is known of the link by which others would reach this process: what rank 0 goes by in the choice of algorithms between
+ * hosts where TUTTI_LINK_MBIT says nothing.
+ *
+ * @param address   as tutti_listen_address() writes it; where TUTTI_SOCKET_IFNAME names several interfaces they are what counts: as
+ *                  fast as the slowest, times their number
+ * @param link_out  initialised with TUTTI_LINK
+ * @errors   TUTTI_E_ARG      address is no numeric address, TUTTI_SOCKET_IFNAME is wrong, or link_out is NULL or not initialised
+ *           TUTTI_E_NETWORK  the interfaces of this host cannot be listed
+ *           An address that this host has not is no error: nothing is known of it.
+ * @threads  any
+ * @source   ours */
+TUTTI_API tutti_status tutti_link_look(const char *address, tutti_link *link_out);
+
 /** What the library goes by when it chooses how to work here. */
 typedef struct tutti_host {
     size_t      size;

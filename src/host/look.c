@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * look.c - facts that the library itself goes by. */
+#include <string.h>
 #include <tutti/host.h>
 #include <tutti/private.h>
 #include "base/port.h"
@@ -10,7 +11,9 @@
 #include "rendezvous/listen.h"
 #include "rendezvous/who.h"
 #include "wire/addr.h"
+#include "wire/link_rate.h"
 
+_Static_assert((int)TTI_LINK_TEXT_MAX == (int)sizeof(((tutti_link *)0)->words), "what links carry fits");
 _Static_assert((int)TUTTI_ADDRESS_MAX == (int)TTI_HOST_MAX, "an address fits");
 
 tutti_status tutti_listen_address(const char *master, char address_out[TUTTI_ADDRESS_MAX])
@@ -18,6 +21,27 @@ tutti_status tutti_listen_address(const char *master, char address_out[TUTTI_ADD
     char host[TTI_HOST_MAX];
 
     return tti_listen_host(tti_port_system(), master != NULL ? tti_host_bare(master, host) : NULL, NULL, address_out);
+}
+
+tutti_status tutti_link_look(const char *address, tutti_link *link_out)
+{
+    tti_port     *port = tti_port_system();
+    tti_rails     rails = { .n = 0 };
+    tti_link_rate rate;
+    tti_addr      at;
+    tutti_status  st;
+
+    if (address == NULL || link_out == NULL || link_out->size < sizeof *link_out)
+        return tti_fail(TUTTI_E_ARG, "tutti_link_look: address or link_out is NULL, or link_out was not initialised with TUTTI_LINK");
+    st = tti_addr_parse(address, 0, &at);
+    if (st == TUTTI_OK)
+        st = tti_rails_wanted(port, at.family, &rails);
+    if (st != TUTTI_OK)
+        return st;
+    tti_link_rate_of(port, &at, &rails, &rate);
+    link_out->mbit = (int)rate.mbit;
+    memcpy(link_out->words, rate.text, sizeof rate.text);
+    return TUTTI_OK;
 }
 
 tutti_status tti_host_check_who(void)
