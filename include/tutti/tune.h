@@ -11,8 +11,9 @@
  *                             reductions inside a host, a few milliseconds once per process; between hosts by usual
  *                             figures, which are of links with 8 Gb/s and more.
  *
- * Of a slower link the library knows if rank 0 is told: TUTTI_LINK_MBIT=1000 is what a link of 1 Gb/s carries. Algorithms that
- * send fewer bytes are then taken from smaller sizes on.
+ * Of a slower link the library knows what the kernel of rank 0's host tells of the interface that is used: what it is shaped to (TBF,
+ * or the default class of an HTB, at its root), or the speed of the card, whichever is lower. TUTTI_LINK_MBIT=1000 says it instead, 0
+ * that nothing is known. Algorithms that send fewer bytes are then taken from smaller sizes on.
  *
  * Ranks with different values of TUTTI_ALGO, or different tables, cannot make a group: TUTTI_E_MISMATCH. No table is
  * looked for where TUTTI_TUNE is not set. TUTTI_LOG=debug shows what was measured and chosen.
