@@ -277,6 +277,9 @@ static void a_picture_is_drawn(void **state)
     runs("sim all_reduce --hosts 2,16 --sizes 4,64K,16M --plot best.svg");
     assert_int_equal(rows_of("best.svg", "<svg"), 1);
     assert_true(rows_of("best.svg.gp", "$cluster1 << END") == 1);
+    runs("sim all_reduce --hosts 2,16 --sizes 64K --plot one.svg");
+    assert_null(strstr(text, "arning"));
+    assert_int_equal(rows_of("one.svg", "<svg"), 1);
 }
 
 static int make_folder(void **state)

@@ -64,6 +64,8 @@ static void write_script(FILE *script, const sim_options *o, const char *op, con
     bench_begin_script(script, o->plot);
     fprintf(script, "set title '%s: predicted, by the best algorithm of each size' noenhanced\n", op);
     fprintf(script, "set xlabel 'bytes'\nset ylabel 'us'\nset format x '%%.0s%%c'\nset key noenhanced\n");
+    if (o->sizes.n == 1 && o->sizes.values[0] > 0) /* of which gnuplot would warn, as an empty range */
+        fprintf(script, "set xrange [%.17g:%.17g]\n", o->sizes.values[0] / 2, o->sizes.values[0] * 2);
     for (i = 0; i < sim_n_clusters(o); i++) {
         snprintf(name, sizeof name, "cluster%d", i);
         write_block(script, name, best + i * o->sizes.n, o->sizes.n, NULL);
