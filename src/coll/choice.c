@@ -150,10 +150,49 @@ static void log_kind(const tti_choice *choice, const tti_team *team, tutti_call_
             table[rows[size]].name);
 }
 
+/* Whether TUTTI_ALGO names an algorithm for calls of a kind, and no size of them is done by it. Registered memory is found out
+ * call by call. */
+static bool is_named_in_vain(const tti_choice *choice, int kind)
+{
+    const int            wanted = choice->wishes.rows[kind];
+    const tti_decision  *d = &choice->decision;
+    int                  n, size;
+    const tti_algorithm *table = tti_algorithms(&n);
+    bool                 taken = wanted < 0 || tti_is_fused(&table[wanted]);
+
+    for (size = 0; size < TTI_SIZE_CLASSES && !taken; size++)
+        taken = d->rows[kind][size] == wanted || d->exact_rows[kind][size] == wanted;
+    return !taken;
+}
+
+static void log_vain_wishes(const tti_choice *choice, const tti_team *team)
+{
+    int                  kind, n;
+    const tti_algorithm *table = tti_algorithms(&n);
+
+    for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
+        if (is_named_in_vain(choice, kind))
+            tti_log(TTI_LOG_INFO, "group '%s': TUTTI_ALGO names '%s' for %s, which does not serve these ranks: others are taken",
+                    team->name, table[choice->wishes.rows[kind]].name, tti_call_kind_name((tutti_call_kind)kind));
+}
+
+/* Rank 0's counts: who was told of another slow link was told in vain. */
+static void log_link(const tti_choice *choice, const tti_team *team, double wire)
+{
+    if (team->rank == 0)
+        tti_log(TTI_LOG_DEBUG, "group '%s': links between hosts are taken for %.4g Mb/s", team->name, 8e3 / wire);
+    else if (choice->wire > tti_machine_default.wire && choice->wire != wire)
+        tti_log(TTI_LOG_WARN,
+                "group '%s': TUTTI_LINK_MBIT is %.4g here, on rank %d, but links are taken for %.4g Mb/s\n"
+                "  next: set it on rank %d, which tells the others",
+                team->name, 8e3 / choice->wire, team->ranks[team->rank], 8e3 / wire, team->ranks[0]);
+}
+
 static void log_choice(const tti_choice *choice, const tti_team *team)
 {
     int kind;
 
+    log_vain_wishes(choice, team);
     for (kind = 1; kind < TUTTI_CALL_KIND_COUNT && tti_log_wanted(TTI_LOG_DEBUG); kind++)
         log_kind(choice, team, (tutti_call_kind)kind);
 }
@@ -176,6 +215,8 @@ void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join 
     question.levels = NULL;
     question.reproducible = true;
     tti_decide_once(&question, &choice->in_one_go);
+    if (!one_host)
+        log_link(choice, team, all[0].machine.wire);
     if (team->rank == 0)
         log_choice(choice, team);
 }

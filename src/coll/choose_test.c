@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 #include <tutti/tune.h>
 #include "coll/choice.h"
 #include "coll/coll_ranks.h"
@@ -424,6 +425,44 @@ static void the_rate_of_a_link_is_told(void **state)
     assert_int_equal(unsetenv("TUTTI_LINK_MBIT"), 0);
 }
 
+static _Atomic int n_links, n_names;
+
+static void note_words(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)ctx;
+    n_links += level == TUTTI_LOG_WARN && strstr(line, "TUTTI_LINK_MBIT is 1000 here, on rank 1, but links are taken for 8000 Mb/s") != NULL;
+    n_names += strstr(line, "TUTTI_ALGO names 'one_phase' for all_reduce, which") != NULL;
+}
+
+/* Between two hosts rank 0 was told nothing, and rank 1 of a slow link; both were told to take what works inside a host, and
+ * what works between hosts, too. */
+static void body_settles(tt_rank *t)
+{
+    int        ranks[] = { 0, 1 };
+    char       name[] = "g";
+    tti_team   team = { .mesh = t->mesh, .port = &t->port.base, .rank = t->rank, .n_ranks = 2, .ranks = ranks, .name = name };
+    tti_choice choice = { .wire = t->rank == 1 ? 8 : 0 };
+    tti_join   all[2] = { { .machine = tti_machine_default }, { .machine = tti_machine_default } };
+
+    TT_CHECK(t, tti_wishes_parse("all_reduce=one_phase,broadcast=binomial", &choice.wishes) == TUTTI_OK);
+    tti_choice_settle(&choice, &team, all, NULL);
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+}
+
+static void what_was_told_in_vain_is_said(void **state)
+{
+    tt_rank ranks[TT_RANKS_MOST];
+
+    (void)state;
+    assert_int_equal(setenv("TUTTI_LOG", "info", 1), 0);
+    assert_int_equal(tutti_log_set_sink("test", note_words, NULL), TUTTI_OK);
+    tt_run(2, true, body_settles, ranks);
+    assert_int_equal(unsetenv("TUTTI_LOG"), 0);
+    assert_int_equal(tutti_log_set_sink("test", NULL, NULL), TUTTI_OK);
+    assert_int_equal(n_links, 1);
+    assert_int_equal(n_names, 1);
+}
+
 /* Where hosts are one machine and ranks share its cores, every message is theirs to carry: fewer are better than fewer
  * steps. A root's messages are as many in any order of sending. */
 static void crowded_hosts_send_few_messages(void **state)
@@ -678,6 +717,7 @@ int main(void)
         cmocka_unit_test(what_is_measured_moves_the_choice),
         cmocka_unit_test(a_slow_link_is_worth_messages),
         cmocka_unit_test(the_rate_of_a_link_is_told),
+        cmocka_unit_test(what_was_told_in_vain_is_said),
         cmocka_unit_test(crowded_hosts_send_few_messages),
         cmocka_unit_test(long_parts_go_around),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
