@@ -35,6 +35,12 @@ static const char *whole_of(const tti_call_note *note)
     return whole < TUTTI_WHOLE_COUNT ? whole_names[whole] : "";
 }
 
+/* The bits of a sum that leaves out blocks of zeros: their number is not that of the caller's numbers. */
+static bool counts_blocks(const tti_call_note *note)
+{
+    return (note->what >> WHOLE_AT & WHOLE_MASK) == TUTTI_WHOLE_BLOCK_SPARSE && (note->what >> 16 & 0xff) == TUTTI_OP_BOR;
+}
+
 static const char *const kind_names[TUTTI_CALL_KIND_COUNT] = {
     "?", "barrier", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
     "reduce_scatter", "all_to_all", "gather_v", "scatter_v",
@@ -258,6 +264,8 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
     if (mark != 0)
         snprintf(tail, sizeof tail, " in %s, list of counts %02x",
                  (note->what & NOTE_SEGMENTS) != 0 ? "segments" : "parts that differ from rank to rank", mark);
+    else if (counts_blocks(note))
+        snprintf(tail, sizeof tail, ", a bit for each block");
     if (note->count != TTI_CALL_COUNT_UNKNOWN)
         snprintf(count, sizeof count, "%llu ", (unsigned long long)note->count);
     snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%s%s%s)%s", tti_call_kind_name(kind),

@@ -127,6 +127,25 @@ static void uneven_calls_with_a_root_agree_on_it(void **state)
     assert_true(tti_call_note_of(&other).word != mine.word);
 }
 
+/* What ranks tell each other of blocks is no number of the caller's. */
+static void bits_of_blocks_have_their_name(void **state)
+{
+    tutti_call    call = sample(7);
+    tti_call_note note;
+    char          text[TTI_CALL_TEXT_MAX];
+
+    (void)state;
+    call.kind = TUTTI_CALL_ALL_REDUCE;
+    call.root = -1;
+    call.op = TUTTI_BOR;
+    call.dtype = TUTTI_U64;
+    call.count = 130;
+    call.whole = TUTTI_WHOLE_BLOCK_SPARSE;
+    note = tti_call_note_of(&call);
+    tti_call_describe(&note, text);
+    assert_string_equal(text, "all_reduce #7 (bor, 130 u64, a bit for each block) of all_reduce_block_sparse");
+}
+
 /* A step of grow_group is called by that: how many newcomers are awaited is told, and is not compared. */
 static void growing_has_its_name(void **state)
 {
@@ -225,6 +244,7 @@ int main(void)
         cmocka_unit_test(sizes_of_segments_enter),
         cmocka_unit_test(uneven_calls_with_a_root_agree_on_it),
         cmocka_unit_test(growing_has_its_name),
+        cmocka_unit_test(bits_of_blocks_have_their_name),
         cmocka_unit_test(words_keep_40_bits_of_sequence),
         cmocka_unit_test(mismatches_are_found_and_quoted),
     };
