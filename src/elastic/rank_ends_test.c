@@ -24,7 +24,7 @@
 #include "harness/scratch.h"
 
 /* Soon is counted from where a rank began, and has in it what others need to begin and to end; it is no time-out, at least. */
-enum { TIMEOUT_MS = 60000, SOON_MS = 20000, ROUNDS = 4, HOLD_MS = 200, IN_VAIN_MS = 2000, NOT_TRACED = 77 };
+enum { TIMEOUT_MS = 60000, SOON_MS = 20000, ROUNDS = 4, HOLD_MS = 200, IN_VAIN_MS = 2000, GONE_MS = 2000, NOT_TRACED = 77 };
 
 #define CAUSE_OF_LOSS "rank 3 (host '"
 
@@ -324,6 +324,28 @@ static void a_late_host_is_told(void **state)
     assert_true(n_said > 0);
     expect(r.text.err, "in the whole job: rank ");
     expect(r.text.err, "ended with exit code 7, before that\n");
+    tt_capture_free(&r.text);
+}
+
+/* Host 0 fails, and the store ends with its launcher, before the ranks of the other host have looked for it. Their launcher has
+ * heard why. */
+static void who_comes_after_a_failure_is_told(void **state)
+{
+    char       part[] = "comes-after";
+    tt_outcome r;
+    site       s;
+    int        rank, code1 = -1;
+
+    (void)state;
+    make_site(&s);
+    r = launch_hosts(&s, part, -1, &code1);
+    remove_site(&s);
+    expect_code(&r, r.code, 9);
+    expect_code(&r, code1, 0);
+    for (rank = 2; rank < 4; rank++) {
+        expect_of_rank(&r, rank, "cannot join the world of 4: the job ends, because ");
+        expect_of_rank(&r, rank, "soon");
+    }
     tt_capture_free(&r.text);
 }
 
@@ -667,6 +689,53 @@ static void outlive_the_launcher(int node)
         signal(SIGTERM, SIG_IGN);
 }
 
+/* A reference to the launchers' store, or NULL: it is not there. */
+static tutti_store *store_of_launchers(int timeout_ms)
+{
+    tutti_tcp_store_options o = TUTTI_TCP_STORE_OPTIONS;
+    tutti_store            *store = NULL;
+
+    o.host = getenv("MASTER_ADDR");
+    o.port = atoi(getenv("MASTER_PORT"));
+    o.timeout_ms = timeout_ms;
+    return tutti_tcp_store_open(&o, &store) == TUTTI_OK ? store : NULL;
+}
+
+static void await_count(tutti_store *store, const char *key, int64_t wanted)
+{
+    int64_t n = 0;
+
+    while (tutti_store_add(store, key, 0, &n) == TUTTI_OK && n < wanted)
+        poll(NULL, 0, 10);
+}
+
+/* Ranks 0 and 1 fail when both launchers listen, and both ranks of host 1 have been to the store; those come to stay when it is
+ * gone. */
+static int part_comes_after(void)
+{
+    tutti_store *store = store_of_launchers(TIMEOUT_MS);
+    int64_t      began_ms, n;
+
+    if (store == NULL)
+        return 4;
+    if (own_rank() < 2) {
+        await_count(store, "tutti/launcher/arrived", 2);
+        await_count(store, "came", 2);
+        return 9;
+    }
+    (void)tutti_store_add(store, "came", 1, &n);
+    do {
+        tutti_store_close(store);
+        poll(NULL, 0, 10);
+        store = store_of_launchers(GONE_MS);
+    } while (store != NULL);
+    began_ms = now_ms();
+    if (init() != TUTTI_E_PEER)
+        return 3;
+    say(began_ms);
+    return 0;
+}
+
 /* Both ranks of host 1 end with 7; then host 0 begins. */
 static int part_fails_there(void)
 {
@@ -938,6 +1007,8 @@ static int play(const char *part)
         return part_absent();
     if (strcmp(part, "fails-there") == 0)
         return part_fails_there();
+    if (strcmp(part, "comes-after") == 0)
+        return part_comes_after();
     if (strcmp(part, "lost") == 0)
         return part_lost();
     if (strcmp(part, "held") == 0)
@@ -959,6 +1030,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_ends_before_it_joins_is_named),
         cmocka_unit_test(other_hosts_are_told),
         cmocka_unit_test(a_late_host_is_told),
+        cmocka_unit_test(who_comes_after_a_failure_is_told),
         cmocka_unit_test(both_launchers_say_that_they_differ),
         cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first),
         cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first_where_ranks_are_kept),

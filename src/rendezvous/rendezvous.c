@@ -15,6 +15,7 @@
 #include "rendezvous/rendezvous.h"
 
 #include "base/clip.h"
+#include "base/doubt.h"
 #include "base/env.h"
 #include "rendezvous/beacon.h"
 #include "rendezvous/generation.h"
@@ -26,6 +27,7 @@
 #include <tutti/plugin/store.h>
 #include <tutti/private.h>
 #include "store/store.h"
+#include "watch/bulletin.h"
 #include "wire/addr.h"
 
 enum { SECOND_LOOK_MS = 1000, CLAIM_MS = 10000, OWN_WORDS_MAX = TTI_LAST_ERROR_MAX };
@@ -186,6 +188,33 @@ static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_op
     return tti_fail(st, "%s", words);
 }
 
+static bool has_job_failed(void *bulletin)
+{
+    tti_ending first;
+
+    return tti_bulletin_first(bulletin, &first);
+}
+
+/* The store of `tutti run`. Its launcher ends with the job: who comes after another host's failure would try until time is up,
+ * though the launcher here has heard of that. */
+static tutti_status open_of_launcher(const tutti_tcp_store_options *options, const tti_join *join, tutti_store **store_out)
+{
+    tti_bulletin   *bulletin = is_as_launched(join) ? tti_bulletin_open() : NULL;
+    const tti_doubt doubt = { .is_vain = has_job_failed, .context = bulletin };
+    char            words[TTI_ENDING_TEXT_MAX];
+    tti_ending      first;
+    tutti_status    st;
+
+    tti_doubt_waits(bulletin != NULL ? &doubt : NULL);
+    st = tutti_tcp_store_open(options, store_out);
+    tti_doubt_waits(NULL);
+    if (st == TUTTI_E_NETWORK && bulletin != NULL && tti_bulletin_first(bulletin, &first))
+        st = tti_fail(TUTTI_E_PEER, "rank %d cannot join the world of %d: the job ends, because %s\n  next: see what the first that failed wrote",
+                      join->rank, join->world_size, tti_ending_words(&first, words));
+    tti_bulletin_close(bulletin);
+    return st;
+}
+
 static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
 {
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
@@ -209,7 +238,7 @@ static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
     options.is_master = !agent && join->rank == 0;
     options.multi_tenant = options.is_master; /* two worlds of one process may name one port */
     options.timeout_ms = join->timeout_ms;
-    st = tutti_tcp_store_open(&options, &store);
+    st = agent ? open_of_launcher(&options, join, &store) : tutti_tcp_store_open(&options, &store);
     if (st == TUTTI_E_NETWORK && options.is_master && join->world_size > 1)
         st = open_behind_another(port, &options, join, st, &store);
     if (st != TUTTI_OK)
