@@ -13,10 +13,12 @@
  *
  * Of a slower link the library knows what the kernel of rank 0's host tells of the interface that is used: what it is shaped to (TBF,
  * or the default class of an HTB, at its root), or the speed of the card, whichever is lower. TUTTI_LINK_MBIT=1000 says it instead, 0
- * that nothing is known. Algorithms that send fewer bytes are then taken from smaller sizes on.
+ * that nothing is known. Algorithms that send fewer bytes are then taken from smaller sizes on. A rank other than 0 that was told of a
+ * slow one in vain warns of it.
  *
  * Ranks with different values of TUTTI_ALGO, or different tables, cannot make a group: TUTTI_E_MISMATCH. No table is
- * looked for where TUTTI_TUNE is not set. TUTTI_LOG=debug shows what was measured and chosen.
+ * looked for where TUTTI_TUNE is not set. TUTTI_LOG=debug shows what was measured and chosen. At info it says of a
+ * name in TUTTI_ALGO that it can do no call of a group, as one for one host cannot between several.
  *
  * What is measured or stands in a table never changes a bit of a result. Integers and bool come out the same in any order of
  * adding, so they are done by whatever is cheapest. Of floating-point numbers the order is a rule of where the ranks
