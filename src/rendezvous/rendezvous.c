@@ -209,7 +209,9 @@ static tutti_status open_of_launcher(const tutti_tcp_store_options *options, con
     st = tutti_tcp_store_open(options, store_out);
     tti_doubt_waits(NULL);
     if (st == TUTTI_E_NETWORK && bulletin != NULL && tti_bulletin_first(bulletin, &first))
-        st = tti_fail(TUTTI_E_PEER, "rank %d cannot join the world of %d: the job ends, because %s\n  next: see what the first that failed wrote",
+        st = tti_fail(TUTTI_E_PEER,
+                      "rank %d cannot join the world of %d: the job ends, because %s\n"
+                      "  next: see what the first that failed wrote",
                       join->rank, join->world_size, tti_ending_words(&first, words));
     tti_bulletin_close(bulletin);
     return st;
