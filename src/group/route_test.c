@@ -362,6 +362,9 @@ static void test_threads_run_the_programs(void **state)
     tutti_group *group = NULL;
 
     (void)state;
+#ifdef __SANITIZE_THREAD__ /* it has a thread in every process, which is not ours */
+    skip();
+#endif
     assert_int_equal(tutti_register_backend("programs", &own_ops, 1u << TUTTI_CPU), TUTTI_OK);
     make_alone("native");
     assert_true(is_alone_soon());
@@ -388,9 +391,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cuda_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_plugin, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_backend, set_up, tear_down),
-#ifndef __SANITIZE_THREAD__ /* which has a thread in every process */
         cmocka_unit_test_setup_teardown(test_threads_run_the_programs, set_up, tear_down),
-#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

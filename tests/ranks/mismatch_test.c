@@ -513,8 +513,67 @@ static void many_elements_at_first(tt_ctx *t)
     first_and_last(t, 0, LARGE);
 }
 
+/* ---- late, and no mistake --------------------------------------------------------------------------- */
+
+/* Of each two neighbours in the circle of ranks; which of them is this rank's with the next one. */
+static void make_pairs(tt_ctx *t, tutti_group **with_next, tutti_group **with_former)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    int                 r;
+
+    opts.timeout_ms = GROUP_MS;
+    for (r = 0; r < t->size; r++) {
+        const int    pair[] = { r, (r + 1) % t->size };
+        tutti_group *group = NULL;
+
+        if (tutti_new_group(pair, 2, &opts, &group) != TUTTI_OK)
+            fail_msg("new_group: %s", tutti_last_error());
+        if (pair[0] == t->rank)
+            *with_next = group;
+        else if (pair[1] == t->rank)
+            *with_former = group;
+    }
+}
+
+/* Each rank waits for the next one, and the last of them is only late: nobody is told anything. */
+static void a_chain_of_groups(tt_ctx *t)
+{
+    static const struct timespec lateness = { .tv_nsec = 900 * 1000 * 1000 };
+    tutti_group                 *next = NULL, *former = NULL;
+    int32_t                      x = 1;
+
+    make_pairs(t, &next, &former);
+    if (t->rank == t->size - 1) {
+        nanosleep(&lateness, NULL);
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, former), TUTTI_OK);
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next), TUTTI_OK);
+        return;
+    }
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, former), TUTTI_OK);
+}
+
+/* What is waited for in a call and in a message comes. */
+static void a_late_message_is_no_mistake(tt_ctx *t)
+{
+    static const struct timespec lateness = { .tv_nsec = 400 * 1000 * 1000 };
+    tutti_group                 *group = fresh_group();
+    int32_t                      x = 5, y = 0;
+
+    if (t->rank == 0) {
+        nanosleep(&lateness, NULL);
+        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 1, 3, group), TUTTI_OK);
+        nanosleep(&lateness, NULL);
+    } else if (t->rank == 1) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), 0, 3, group, NULL), TUTTI_OK);
+        assert_int_equal(y, 5);
+    }
+    assert_int_equal(tutti_barrier(group), TUTTI_OK);
+}
+
 /* ---- two groups --------------------------------------------------------------------------------------- */
 
+#ifndef __SANITIZE_THREAD__ /* which starts a thread in every process: nobody is told that nothing else goes on there */
 /* One rank calls b first, where the others begin with a. Both groups end, on all ranks, the rest of the world goes on. */
 static int64_t mix_up(tt_ctx *t, const cell *c, const buffers *b, uint32_t n)
 {
@@ -567,26 +626,6 @@ static void two_groups_in_another_order(tt_ctx *t)
     fprintf(stderr, "rank %d: two groups, told after %lld ms at most\n", t->rank, (long long)worst);
 }
 
-/* Of each two neighbours in the circle of ranks; which of them is this rank's with the next one. */
-static void make_pairs(tt_ctx *t, tutti_group **with_next, tutti_group **with_former)
-{
-    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    int                 r;
-
-    opts.timeout_ms = GROUP_MS;
-    for (r = 0; r < t->size; r++) {
-        const int    pair[] = { r, (r + 1) % t->size };
-        tutti_group *group = NULL;
-
-        if (tutti_new_group(pair, 2, &opts, &group) != TUTTI_OK)
-            fail_msg("new_group: %s", tutti_last_error());
-        if (pair[0] == t->rank)
-            *with_next = group;
-        else if (pair[1] == t->rank)
-            *with_former = group;
-    }
-}
-
 /* Each rank waits for the next one, in a call of their own; in the second round the last one waits for a message. */
 static void a_circle_of_groups(tt_ctx *t)
 {
@@ -616,24 +655,6 @@ static void a_circle_of_groups(tt_ctx *t)
     }
     if (tutti_barrier(t->group) != TUTTI_OK)
         fail_msg("the world: %s", tutti_last_error());
-}
-
-/* The same, but for one who is only late: nobody is told anything. */
-static void a_chain_of_groups(tt_ctx *t)
-{
-    static const struct timespec lateness = { .tv_nsec = 900 * 1000 * 1000 };
-    tutti_group                 *next = NULL, *former = NULL;
-    int32_t                      x = 1;
-
-    make_pairs(t, &next, &former);
-    if (t->rank == t->size - 1) {
-        nanosleep(&lateness, NULL);
-        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, former), TUTTI_OK);
-        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next), TUTTI_OK);
-        return;
-    }
-    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next), TUTTI_OK);
-    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, former), TUTTI_OK);
 }
 
 /* The odd one waits for a message of a rank that waits in a call for it. */
@@ -667,24 +688,6 @@ static void a_call_against_a_receive(tt_ctx *t)
     }
     if (tutti_barrier(t->group) != TUTTI_OK)
         fail_msg("the world: %s", tutti_last_error());
-}
-
-/* Late, and no mistake: what is waited for in a call and in a message comes. */
-static void a_late_message_is_no_mistake(tt_ctx *t)
-{
-    static const struct timespec lateness = { .tv_nsec = 400 * 1000 * 1000 };
-    tutti_group                 *group = fresh_group();
-    int32_t                      x = 5, y = 0;
-
-    if (t->rank == 0) {
-        nanosleep(&lateness, NULL);
-        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 1, 3, group), TUTTI_OK);
-        nanosleep(&lateness, NULL);
-    } else if (t->rank == 1) {
-        assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), 0, 3, group, NULL), TUTTI_OK);
-        assert_int_equal(y, 5);
-    }
-    assert_int_equal(tutti_barrier(group), TUTTI_OK);
 }
 
 /* ---- receives that wait for each other -------------------------------------------------------------- */
@@ -721,6 +724,7 @@ static void receives_in_a_circle(tt_ctx *t)
     }
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
 }
+#endif
 
 static void *send_late(void *arg)
 {
