@@ -41,11 +41,18 @@ static _Atomic int      n_ours;
 static _Atomic uint32_t n_ended; /* of ours: after it is no longer counted */
 static _Atomic int      n_lent;  /* how often threads of ours were lent to the program; a child of fork() keeps it */
 static _Atomic bool     looking;
+static _Thread_local bool is_ours; /* this thread */
 static tti_thread       looker; /* of the one thread that set looking; never joined: it ends with the process */
 
 void tti_own_thread_begins(void)
 {
     atomic_fetch_add(&n_ours, 1);
+    is_ours = true;
+}
+
+bool tti_is_own_thread(void)
+{
+    return is_ours;
 }
 
 void tti_own_thread_ends(void)

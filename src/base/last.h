@@ -14,6 +14,9 @@ void tti_note_thread(void);
 void tti_own_thread_begins(void);
 void tti_own_thread_ends(void);
 
+/** Whether the calling thread is the library's. */
+bool tti_is_own_thread(void);
+
 /** From here on functions of the program may be called on threads of the library; as often ends: not any more. Before the first can be
  * called, and after the last. */
 void tti_lending_begins(void);

@@ -3,15 +3,25 @@
  * log.c - which lines are logged, and what one looks like: time, rank, level, message. Standard output is
  * never touched.
  *
- * The variables are read at every line, so that a program may change them before it makes threads. */
+ * Read    The variables are read at every line of the program's threads, so that it may change them, and are kept. Threads of ours
+ *         read what was kept, and never the environment: a program that has made no thread takes itself for the only one that
+ *         could read what it changes by setenv(), which may move it or give it back. Before a thread of ours is started they are
+ *         read for it.
+ * True    Each of what is kept is one atomic, stored by threads of the program's and loaded by ours. Relaxed: nothing else hangs on it, and
+ *         a line that sees the old level for a moment is logged by the old level. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include "base/last.h"
 #include "base/log.h"
 
 enum { LINE_MAX_BYTES = 2300 };
+
+static _Atomic int      kept_level = TTI_LOG_WARN; /* a tti_log_level: what was asked for, whatever the debug level is */
+static _Atomic uint64_t kept_rank;                 /* the first characters of RANK's text, which are all of a rank's; 0: none */
 
 static const char *const level_names[] = { "error", "warn", "info", "debug", "trace" };
 
@@ -61,11 +71,22 @@ static bool read_level(tti_log_level *level_out)
     return torch_level(tti_env("TORCH_CPP_LOG_LEVEL"), level_out);
 }
 
-static tti_log_level level_wanted(void)
+static tti_log_level level_asked_for(void)
 {
     tti_log_level level = TTI_LOG_WARN;
 
-    if (!read_level(&level) || level != TTI_LOG_INFO)
+    if (tti_is_own_thread())
+        return (tti_log_level)atomic_load_explicit(&kept_level, memory_order_relaxed);
+    (void)read_level(&level);
+    atomic_store_explicit(&kept_level, (int)level, memory_order_relaxed);
+    return level;
+}
+
+static tti_log_level level_wanted(void)
+{
+    const tti_log_level level = level_asked_for();
+
+    if (level != TTI_LOG_INFO)
         return level;
     switch (tutti_get_debug_level()) {
     case TUTTI_DEBUG_DETAIL: return TTI_LOG_TRACE;
@@ -78,6 +99,27 @@ static tti_log_level level_wanted(void)
 bool tti_log_wanted(tti_log_level level)
 {
     return level <= level_wanted();
+}
+
+/* The text of RANK, as far as it is kept. */
+static uint64_t rank_said(void)
+{
+    uint64_t    packed = 0;
+    const char *rank;
+
+    if (tti_is_own_thread())
+        return atomic_load_explicit(&kept_rank, memory_order_relaxed);
+    rank = tti_env("RANK");
+    if (rank != NULL)
+        memcpy(&packed, rank, strnlen(rank, sizeof packed));
+    atomic_store_explicit(&kept_rank, packed, memory_order_relaxed);
+    return packed;
+}
+
+void tti_log_keep_env(void)
+{
+    (void)level_wanted(); /* the debug level, too, if that counts */
+    (void)rank_said();
 }
 
 tutti_status tti_log_check(const char *name)
@@ -107,8 +149,8 @@ tutti_status tti_log_check_env(void)
 
 void tti_log(tti_log_level level, const char *fmt, ...)
 {
-    char            line[LINE_MAX_BYTES];
-    const char     *rank = tti_env("RANK");
+    char            line[LINE_MAX_BYTES], rank[sizeof(uint64_t) + 1] = "";
+    uint64_t        packed;
     struct timespec now;
     struct tm       day;
     va_list         args;
@@ -116,12 +158,13 @@ void tti_log(tti_log_level level, const char *fmt, ...)
 
     if (!tti_log_wanted(level))
         return;
+    packed = rank_said();
+    memcpy(rank, &packed, sizeof packed);
     clock_gettime(CLOCK_REALTIME, &now);
     localtime_r(&now.tv_sec, &day);
     used = strftime(line, sizeof line, "%H:%M:%S", &day);
-    used += (size_t)snprintf(line + used, sizeof line - used, ".%03ld tutti%s%.12s %s: ",
-                             now.tv_nsec / 1000000, rank != NULL ? " rank " : "",
-                             rank != NULL ? rank : "", level_names[level]);
+    used += (size_t)snprintf(line + used, sizeof line - used, ".%03ld tutti%s%s %s: ", now.tv_nsec / 1000000,
+                             rank[0] != '\0' ? " rank " : "", rank, level_names[level]);
     va_start(args, fmt);
     vsnprintf(line + used, sizeof line - used, fmt, args);
     va_end(args);

@@ -13,6 +13,9 @@
 /** Whether a line of that level would be logged: for lines that cost something to make. */
 bool tti_log_wanted(tti_log_level level);
 
+/** Read the variables for threads of ours, which never do; nothing on one of them. */
+void tti_log_keep_env(void);
+
 /** Whether the variables of log and debug level have values that are known.
  * @errors TUTTI_E_ARG  one has not; the text names it and what it may be */
 tutti_status tti_log_check_env(void);

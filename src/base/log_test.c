@@ -2,7 +2,7 @@
  *
  * log_test.c
  * Goal    the two variables, and their names in torch, decide what is logged as the table of tutti/debug.h
- *         says; unknown values are named; sinks come, go and may log.
+ *         says; unknown values are named; sinks come, go and may log. Threads of ours leave the environment alone.
  * Method  a sink of the test's own counts lines; "stderr" is silent. */
 #include "base/log.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "base/thread.h"
 
 static int  lines;
 static char last[256];
@@ -124,6 +125,53 @@ static void test_unknown_values(void **state)
     assert_int_equal(tutti_get_debug_level(), TUTTI_DEBUG_OFF);
 }
 
+/* What a thread of ours takes the variables for, and its line. */
+static void log_as_ours(void *arg)
+{
+    *(bool *)arg = tti_log_wanted(TTI_LOG_INFO);
+    tti_log(TTI_LOG_ERROR, "ours");
+}
+
+static bool is_wanted_by_ours(const char *level, const char *rank, bool kept)
+{
+    tti_thread thread = { .running = false };
+    bool       wanted = false;
+
+    assert_int_equal(tti_thread_start(&thread, "tutti-test", log_as_ours, &wanted), TUTTI_OK);
+    tti_thread_join(&thread);
+    setenv("TUTTI_LOG", level, 1);
+    setenv("RANK", rank, 1);
+    if (kept)
+        tti_log_keep_env();
+    return wanted;
+}
+
+/* A thread of ours that starts another one, as the environment has changed and no thread of the program's has read it since. */
+static void start_from_ours(void *arg)
+{
+    setenv("TUTTI_LOG", "trace", 1); /* nobody else runs */
+    setenv("RANK", "5", 1);
+    *(bool *)arg = is_wanted_by_ours("trace", "5", true);
+}
+
+static void test_ours_read_no_environment(void **state)
+{
+    tti_thread thread = { .running = false };
+    bool       wanted = true;
+
+    (void)state;
+    setenv("RANK", "1048575", 1);
+    assert_false(is_wanted_by_ours("info", "17", false)); /* "warn", as nothing is said */
+    assert_non_null(strstr(last, " tutti rank 1048575 error: ours"));
+    assert_true(is_wanted_by_ours("error", "3", true)); /* read when it was started */
+    assert_non_null(strstr(last, " tutti rank 17 error: ours"));
+    assert_int_equal(tti_thread_start(&thread, "tutti-test", start_from_ours, &wanted), TUTTI_OK);
+    tti_thread_join(&thread);
+    assert_false(wanted);
+    assert_non_null(strstr(last, " tutti rank 3 error: ours"));
+    unsetenv("RANK");
+}
+
 static void log_again(tutti_log_level level, const char *line, void *ctx)
 {
     (void)level;
@@ -169,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_debug_level_from_env, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unknown_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ours_read_no_environment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sinks, set_up, tear_down),
     };
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/last.h"
+#include "base/log.h"
 #include "base/quota.h"
 
 void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t deadline_ns)
@@ -84,6 +85,7 @@ tutti_status tti_thread_start_real(tti_thread *thread, const char *name, void (*
         return tti_fail(TUTTI_E_NOMEM, "no memory to start thread '%s'", name);
     *start = (thread_start){ .body = body, .arg = arg };
     tti_note_thread();
+    tti_log_keep_env();
 
     /* Signals belong to the program's own threads: ours start with all of them blocked. */
     sigfillset(&all);
