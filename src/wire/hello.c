@@ -328,6 +328,11 @@ bool tti_hello_done(const tti_hello *hello)
     return hello->state == DONE;
 }
 
+bool tti_hello_is_answered(const tti_hello *hello)
+{
+    return hello->state == SEND_FINISH && hello->sent == 0;
+}
+
 bool tti_hello_awaits_proof(const tti_hello *hello)
 {
     return hello->state == READ_FINISH;

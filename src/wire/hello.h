@@ -96,6 +96,8 @@ tutti_status tti_hello_feed(tti_hello *hello, const void *data, size_t bytes);
 
 /** The peer has proved itself and has been sent everything it needs. */
 bool tti_hello_done(const tti_hello *hello);
+/** Client: the server has answered, and waits for the proof, of which nothing has gone: whatever it has to say comes behind that. */
+bool tti_hello_is_answered(const tti_hello *hello);
 /** Whether the other end has seen this one's proof, or may have, and its own is all that is left to come. */
 bool tti_hello_awaits_proof(const tti_hello *hello);
 /** The rank that the peer told; TTI_HELLO_NO_RANK if it has none. After tti_hello_done(). */

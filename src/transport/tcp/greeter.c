@@ -28,6 +28,8 @@
  *         after NO_WAY_MS, also if nobody says anything any more: who rejects it may do so once a second.
  * Refused A member listens from before its address is known to anybody until it has left the world, and a queue that is full
  *         does not refuse, it drops what comes. So who is refused knows that there is nobody, if no firewall says so.
+ * User    Where a secret does not tell who is at the other end of loopback, the kernel is asked whose process answers an attempt of ours,
+ *         before the proof goes: until then the other end waits, and behind it, it may send what it has to, and be gone.
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
  *         under way with the rank.
  * Fails   A failure of our own attempt is about its rank, and the hook hears of it, unless the rank has come
@@ -725,20 +727,9 @@ static void conclude(tti_greeter *g, meeting *m)
     const bool       ours = m->ours;
     const tti_addr   addr = m->addr;
     const tti_handle stream = m->stream;
-    tutti_status     st = TUTTI_OK;
 
     if (told != told_rank(rank, ours ? 0 : stripe)) {
         end_wrong(g, m, fail_unexpected(told));
-        return;
-    }
-    if (ours)
-        st = tti_secret_check_user(g->config.secret, g->config.port, stream, where(g, rank));
-    if (st == TUTTI_E_NETWORK) { /* it has welcomed us, and is gone: nobody knows any more whose it was */
-        end_welcomed(g, m, 0);
-        return;
-    }
-    if (st != TUTTI_OK) {
-        end_wrong(g, m, st);
         return;
     }
     m->stream = TTI_NO_HANDLE;
@@ -809,6 +800,18 @@ static bool seal(tti_greeter *g, meeting *m)
     return done;
 }
 
+/* Whose process has answered one of ours. False: it is over. */
+static bool knows_user(tti_greeter *g, meeting *m)
+{
+    const tutti_status st = tti_secret_check_user(g->config.secret, g->config.port, m->stream, where(g, m->rank));
+
+    if (st == TUTTI_E_NETWORK) /* it was closed meanwhile */
+        end_broken(g, m, 0);
+    else if (st != TUTTI_OK)
+        end_wrong(g, m, st);
+    return st == TUTTI_OK;
+}
+
 static void turn_shake(tti_greeter *g, meeting *m)
 {
     int64_t n;
@@ -827,6 +830,8 @@ static void turn_shake(tti_greeter *g, meeting *m)
             answer(g, m);
             continue;
         }
+        if (tti_hello_is_answered(tti_handshake_hello(&m->shake)) && !knows_user(g, m))
+            return;
         n = step(g, m);
         if (n == -EAGAIN)
             return;
