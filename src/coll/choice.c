@@ -204,6 +204,7 @@ void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join 
     tti_question         question = { .wishes = &choice->wishes, .tune = &choice->tune, .machine = &all[0].machine,
                                       .turns = one_host ? turns_of(team, all) : 1,
                                       .reproducible = choice->reproducible, .one_host = one_host,
+                                      .wire = all[0].machine.wire,
                                       .n_ranks = team->n_ranks };
 
     if (levels != NULL) {

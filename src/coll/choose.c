@@ -400,11 +400,11 @@ static bool comes_first(const tti_question *q, const tti_algorithm *row, const t
 }
 
 /* Chunks that a call of a row takes: elements are bytes here, which is within one line of any other type. */
-static double chunks_of(const tti_algorithm *row, int64_t bytes, int n_ranks)
+static double chunks_of(const tti_question *q, const tti_algorithm *row, int64_t bytes)
 {
     const tutti_call call = { .kind = row->kind, .dtype = TUTTI_U8, .root = -1, .count = bytes };
 
-    return row->plan == NULL || bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
+    return row->plan == NULL || bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, q->n_ranks, q->wire).n_chunks;
 }
 
 /* In two levels it is the members of a host who wait for each other, and share slots. */
@@ -413,7 +413,7 @@ double tti_believed_cost(const tti_question *q, const tti_algorithm *row, int64_
     const double bytes = most == INT64_MAX ? 0x1p50 : (double)most;
     tti_amounts  amounts = row->level != NULL ? row->level_amounts(q->levels, bytes) : row->amounts(q->n_ranks, bytes);
 
-    amounts.chunks = chunks_of(row, most, q->n_ranks);
+    amounts.chunks = chunks_of(q, row, most);
     if (q->levels != NULL && row->level == NULL) {
         amounts.sent = on_one_link(q, &amounts, amounts.sent);
         amounts.link = on_one_link(q, &amounts, amounts.link);

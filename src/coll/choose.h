@@ -78,6 +78,7 @@ typedef struct tti_question {
     const tti_wishes  *wishes;
     const tti_tune    *tune;
     const tti_machine *machine;
+    double             wire;         /* by which calls are cut: tti_cut_of(). Of the whole group, also for what goes across */
     double             turns;        /* ranks that share a core, at least 1 */
     bool               reproducible; /* in rank order, whatever the layout */
     bool               one_host;

@@ -169,6 +169,7 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
     st = tti_team_meet(team, &coll->board, deadline_ns, &coll->mine, all);
     if (st == TUTTI_OK && coll->host == NULL)
         st = tti_team_look_who_gave_up(team, &coll->board, deadline_ns);
+    team->wire = all[0].machine.wire;
     if (st == TUTTI_OK && coll->levels != NULL)
         st = tti_levels_connect(coll->levels, all);
     if (st == TUTTI_OK)

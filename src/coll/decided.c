@@ -20,7 +20,7 @@ enum { PLACES = 64 };
 typedef struct asked {
     tti_wishes        wishes;
     tti_machine       machine;
-    double            turns;
+    double            wire, turns;
     tti_level_figures levels;
     int               n_ranks;
     bool              reproducible, one_host, has_levels;
@@ -44,6 +44,7 @@ static void write_down(const tti_question *q, asked *out)
     memset(out, 0, sizeof *out);
     out->wishes = *q->wishes;
     out->machine = *q->machine;
+    out->wire = q->wire;
     out->turns = q->turns;
     out->n_ranks = q->n_ranks;
     out->reproducible = q->reproducible;

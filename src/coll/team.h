@@ -22,6 +22,7 @@ typedef struct tti_team {
     int              rank;
     int              n_ranks;
     int             *ranks; /* [n_ranks] to mesh rank */
+    double           wire;  /* ns that a byte takes to another host, by which all members cut calls; 0: they have not met */
     char            *name;
     tti_call_board  *board; /* where this rank publishes its calls: own_board, or shared memory */
     tti_call_board   own_board;

@@ -170,6 +170,7 @@ tutti_status tti_levels_connect(tti_levels *levels, const tti_join *all)
     for (i = 0; i < levels->here.n_ranks; i++)
         joins[i] = all[tti_hosts_rank(layout, levels->host, i)];
     joins[0].machine = all[0].machine; /* what all choose by */
+    levels->across.wire = all[0].machine.wire;
     if (levels->channel != NULL)
         st = tti_host_channel_connect(levels->channel, joins);
     free(joins);

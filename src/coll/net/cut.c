@@ -17,11 +17,15 @@
  *         A broadcast in slices sends twice, and combines nothing: what the last chunk takes from rank to rank, when the
  *         root's link is free already, is added to what the link takes. So it has several, also where they are short. A reduce
  *         in slices is the same the other way round: what the first chunk takes before the root has anything to receive.
+ *         Where a byte is dear, the link is what a call waits for, and a message by itself costs little beside its bytes: it has
+ *         as many of them as take MESSAGE_NS, and what is under way follows. So the first chunk is sooner on its way back, and the last
+ *         one sooner there; a chain, of which every rank waits for one message of each before it, becomes what a broadcast takes. Elsewhere
+ *         the cores are what it waits for, and more messages are more of their time.
  *         Of two ranks one has all slices. It has nobody to hand a broadcast on to, which stays whole; of a reduce it holds what
  *         comes and what it adds up, so that is cut as a call is of which every rank has a slice.
- * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
- *         nothing that was measured, so that a call is cut the same way in every run: a ring, whose order of adding goes by the
- *         slices of each chunk, has the same bits in all of them. Those of other plans are not the cut's matter.
+ * True    A pure function of what all ranks share: of the plan, kind, count and dtype, the number of ranks, and what rank 0 has told
+ *         of the link. A ring of all_reduce, whose order of adding goes by the slices of each chunk, is cut the same way
+ *         whatever the link is, and has the same bits in all runs. Those of other plans are not the cut's matter.
  *         Where ranks do not share counts (all_to_all and its kin) both ends of a block know its size, and chunks of a
  *         length that all share would meet; what is gained by that is nothing, so those stay whole, too. */
 #include "coll/net/cut.h"
@@ -39,9 +43,14 @@ enum {
     WINDOW_LEAST = 3,
     WINDOW_MOST = 16,
     SENDS = 8,
+    MESSAGE_NS = 512 * 1024, /* where a byte is dear, and there */
+    ROOTED_LEAST = 32 * KIB, /* of a message of a slice to or from a root, and */
+    DEAR_WINDOW_LEAST = 4,   /* with fewer the link has nothing to do now and then */
     AROUND_CHUNKS = 4, /* of the longest part that goes around, for each rank that it goes to, at least, as above */
     ROOTED_CHUNKS = 8, /* in slices to or from a root, at least, of messages that are long enough */
 };
+
+#define DEAR 2.0 /* ns of a byte: ranks that share cores take about that for it */
 
 /* What a message of a plan has. */
 typedef enum plan_form {
@@ -121,36 +130,51 @@ static bool keeps_all(plan_form form)
     return form == AS_A_WHOLE || form == IN_BLOCKS;
 }
 
-static int64_t range_in_slices(int n_ranks)
+/* A message, by what a byte of it takes. */
+static int64_t message_of(tti_plan *plan, double wire)
 {
-    return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
+    return wire < DEAR || plan == tti_plan_all_reduce_ring ? MESSAGE : larger((int64_t)(MESSAGE_NS / wire), MESSAGE_LEAST);
 }
 
-/* What the root deals out, or gets, at a time, of most bytes. */
-static int64_t range_dealt_out(int64_t most, int n_ranks)
+static bool is_dear(int64_t message)
 {
-    return larger(smaller(most / ROOTED_CHUNKS, range_in_slices(n_ranks)), (int64_t)MESSAGE_LEAST * (n_ranks - 1));
+    return message < MESSAGE;
+}
+
+static int64_t range_in_slices(int64_t message, int n_ranks)
+{
+    return larger(smaller(message * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
+}
+
+/* What the root deals out, or gets, at a time, of most bytes: the smaller messages are, the more chunks there are. */
+static int64_t range_dealt_out(int64_t message, int64_t most, int n_ranks)
+{
+    const int64_t least = is_dear(message) ? ROOTED_LEAST : MESSAGE_LEAST;
+
+    return larger(smaller(most / (ROOTED_CHUNKS * (MESSAGE / message)), range_in_slices(message, n_ranks)), least * (n_ranks - 1));
 }
 
 /* Bytes of a chunk's range, where there are so many at most. */
-static int64_t range_of(plan_form form, int64_t most, int n_ranks)
+static int64_t range_of(plan_form form, int64_t message, int64_t most, int n_ranks)
 {
     if (form == DEALT_OUT)
-        return range_dealt_out(most, n_ranks);
+        return range_dealt_out(message, most, n_ranks);
     if (form == IN_SLICES)
-        return range_in_slices(n_ranks);
+        return range_in_slices(message, n_ranks);
     if (form == AROUND)
         return larger(smaller(most / AROUND_CHUNKS / n_ranks, MESSAGE), MESSAGE_LEAST);
     if (keeps_all(form))
         return larger(smaller(SCRATCH / WINDOW_LEAST / n_ranks, MESSAGE), MESSAGE_LEAST);
-    return MESSAGE;
+    return message;
 }
 
 /* How many chunks of such a range are under way. */
-static int window_of(plan_form form, int64_t range, int n_ranks)
+static int window_of(plan_form form, int64_t message, int64_t range, int n_ranks)
 {
     const int64_t scratch = keeps_all(form) ? range * n_ranks : range;
 
+    if (is_dear(message) && !keeps_all(form))
+        return (int)smaller(larger(SCRATCH / (MESSAGE / message) / scratch, DEAR_WINDOW_LEAST), WINDOW_MOST);
     return (int)smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
 }
 
@@ -170,12 +194,13 @@ tti_cut tti_cut_into(const tutti_call *call, int n_ranks, int64_t elements, int 
     return (tti_cut){ .elements = elements, .n_chunks = (int)larger(n, 1), .window = window, .sends = SENDS };
 }
 
-tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
+tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks, double wire)
 {
+    const int64_t   message = message_of(plan, wire);
     const plan_form form = form_among(form_of(plan, call), call->kind, n_ranks);
     const size_t    element = tutti_dtype_size(call->dtype);
     const int64_t   most = longest(call, n_ranks);
-    const int64_t   range = range_of(form, most * (int64_t)element, n_ranks);
+    const int64_t   range = range_of(form, message, most * (int64_t)element, n_ranks);
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
@@ -183,7 +208,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
-    cut.window = window_of(form, range, n_ranks);
+    cut.window = window_of(form, message, range, n_ranks);
     return cut;
 }
 

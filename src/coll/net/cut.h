@@ -18,8 +18,9 @@ typedef struct tti_cut {
 } tti_cut;
 
 /** How a call is cut that is done by plan: the same on all ranks, which all have its kind, dtype, count, and lists of counts
- * where they share those. */
-tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks);
+ * where they share those. wire: ns that a byte takes to another host, as all ranks take it; less than 2, and unknown (0): not
+ * what a call waits for. */
+tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks, double wire);
 
 /** The same, of chunks of that many elements: for tests. In ALL_TO_ALL, GATHER_V and SCATTER_V a rank has so many chunks as
  * it has to do with anybody in. */

@@ -169,7 +169,7 @@ tutti_status tti_net_begin_cut(tti_net *net, const tti_team *team, int lane, tti
 tutti_status tti_net_begin(tti_net *net, const tti_team *team, int lane, tti_plan *plan, const tutti_call *call,
                            const tti_call_note *note)
 {
-    const tti_cut cut = tti_cut_of(plan, call, team->n_ranks);
+    const tti_cut cut = tti_cut_of(plan, call, team->n_ranks, team->wire);
 
     return tti_net_begin_cut(net, team, lane, plan, call, note, &cut);
 }
