@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <tutti/debug.h>
 #include <tutti/tune.h>
+#include "base/fnv.h"
 #include "coll/choice.h"
 #include "coll/coll_ranks.h"
 
@@ -463,6 +464,67 @@ static void what_was_told_in_vain_is_said(void **state)
     assert_int_equal(n_names, 1);
 }
 
+static tti_machine of_a_slow_link(int n_ranks)
+{
+    tti_machine machine = tti_machine_of_hosts(n_ranks / 2.0); /* on two cores */
+
+    machine.wire = 8;
+    return machine;
+}
+
+enum { OF_BITS = 1300 * 1000 }; /* elements: several chunks at any rate */
+
+/* Fingerprints of what rank 0 has behind a reduce, and all behind an all_reduce and a broadcast. */
+static uint64_t bits[TT_RANKS_MAX];
+
+static void run_on_floats(tt_rank *t, tutti_call_kind kind, const float *in, float *out)
+{
+    tutti_call call = tt_call(t, kind, TUTTI_F32, OF_BITS);
+
+    call.op = TUTTI_SUM;
+    call.root = kind == TUTTI_CALL_ALL_REDUCE ? -1 : 0;
+    call.in = kind != TUTTI_CALL_BROADCAST || t->rank == 0 ? in : NULL;
+    call.out = kind == TUTTI_CALL_BROADCAST && t->rank == 0 ? NULL : out;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    if (kind != TUTTI_CALL_REDUCE || t->rank == 0)
+        bits[t->rank] = tti_fnv(bits[t->rank], out, OF_BITS * sizeof *out);
+}
+
+static void body_bits(tt_rank *t)
+{
+    float *in = malloc(OF_BITS * sizeof *in), *out = calloc(OF_BITS, sizeof *out);
+    int    i;
+
+    TT_CHECK(t, in != NULL && out != NULL);
+    for (i = 0; in != NULL && i < OF_BITS; i++)
+        in[i] = 1 / (float)(i % 977 + 3 * t->rank + 1);
+    bits[t->rank] = TTI_FNV_BEGIN;
+    if (in != NULL && out != NULL) {
+        run_on_floats(t, TUTTI_CALL_REDUCE, in, out);
+        run_on_floats(t, TUTTI_CALL_ALL_REDUCE, in, out);
+        run_on_floats(t, TUTTI_CALL_BROADCAST, in, out);
+    }
+    free(in);
+    free(out);
+}
+
+/* Calls are cut by it, and a broadcast takes another algorithm; no sum is another one. */
+static void the_rate_of_a_link_changes_no_bit(void **state)
+{
+    const tti_machine slow = of_a_slow_link(4);
+    tt_rank           ranks[TT_RANKS_MAX];
+    uint64_t          usual[TT_RANKS_MAX];
+    int               size;
+
+    (void)state;
+    for (size = 2; size <= TT_RANKS_MAX; size++) {
+        tt_run_on(&tti_machine_default, size, true, body_bits, ranks);
+        memcpy(usual, bits, sizeof usual);
+        tt_run_on(&slow, size, true, body_bits, ranks);
+        assert_memory_equal(usual, bits, (size_t)size * sizeof *bits);
+    }
+}
+
 /* Where hosts are one machine and ranks share its cores, every message is theirs to carry: fewer are better than fewer
  * steps. A root's messages are as many in any order of sending. */
 static void crowded_hosts_send_few_messages(void **state)
@@ -718,6 +780,7 @@ int main(void)
         cmocka_unit_test(a_slow_link_is_worth_messages),
         cmocka_unit_test(the_rate_of_a_link_is_told),
         cmocka_unit_test(what_was_told_in_vain_is_said),
+        cmocka_unit_test(the_rate_of_a_link_changes_no_bit),
         cmocka_unit_test(crowded_hosts_send_few_messages),
         cmocka_unit_test(long_parts_go_around),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
