@@ -179,7 +179,7 @@ static tutti_status open_links(tti_mesh *mesh)
 {
     tti_ring_ends ends = { .port = mesh->port, .own = mesh->members[mesh->rank].heap, .own_rank = mesh->rank,
                            .bulk_size = tti_bulk_size(mesh->n_ranks),
-                           .pulled = tti_pull_sizes_of(tti_mesh_has_own_cores(mesh)) };
+                           .pulled = tti_pull_sizes_of(tti_mesh_has_own_cores(mesh), tti_bulk_size(mesh->n_ranks)) };
     tutti_status  st = TUTTI_OK;
     int           rank;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "transport/shm/bulk_ring.h"
 #include "transport/shm/pull.h"
 
 enum { BYTES = 3 * 512 * 1024 + 5000, PIECE = 512 * 1024 };
@@ -174,9 +175,22 @@ static void memory_that_is_not_there_is_refused(void **state)
     end(&e);
 }
 
+/* On shared cores a sender has better things to do than to wait for whoever pulls, as long as the ring has room for all. */
+static void what_fits_into_a_ring_is_not_waited_for(void **state)
+{
+    const size_t         ring = tti_bulk_size(8), least = tti_bulk_size(1024);
+    const tti_pull_sizes shared = tti_pull_sizes_of(false, ring), crowd = tti_pull_sizes_of(false, least);
+
+    (void)state;
+    assert_true(shared.min > ring && shared.max > shared.min);
+    assert_true(crowd.min > least && crowd.min < shared.min);
+    assert_true(tti_pull_sizes_of(true, ring).min < ring);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_fits_into_a_ring_is_not_waited_for),
         cmocka_unit_test(all_is_taken),
         cmocka_unit_test(what_is_withdrawn_is_not_counted),
         cmocka_unit_test(a_late_step_leaves_the_next_offer_alone),

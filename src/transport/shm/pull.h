@@ -17,8 +17,8 @@ typedef struct tti_pull_sizes {
     uint64_t min, max;
 } tti_pull_sizes;
 
-/** own_cores: every rank of the host can have a core. */
-tti_pull_sizes tti_pull_sizes_of(bool own_cores);
+/** own_cores: every rank of the host can have a core. ring_bytes: what a bulk ring holds. */
+tti_pull_sizes tti_pull_sizes_of(bool own_cores, size_t ring_bytes);
 
 /** In shared memory, on a line of its own; zero at first. Both sides write it, by compare and exchange. */
 typedef _Atomic uint64_t tti_offer_word;
