@@ -27,6 +27,7 @@
 #include <tutti/private.h>
 #include "base/dtype.h"
 #include "coll/net/cut.h"
+#include "coll/net/turns.h"
 
 #define ANY_SIZE INT64_MAX
 #define ANY_RANKS INT32_MAX
@@ -41,6 +42,7 @@ enum {
     ON_THE_WAY_MOST = 8 * KIB, /* of a contribution: beyond, to be copied at each step takes longer than messages of its own */
     PASS_ON_NS = 64 * KIB, /* what a rank on the way takes to pass something on, about */
     LOPSIDED_SHARE = 8,
+    PART_MOST = 1024 * 1024 * KIB, /* of one rank: longer ones are as long, where turns are counted */
     PEERS_BEST = 256, /* where others do with fewer connections */
     LINES_ONE_WAY = 16 * KIB, /* from a root or to it: beyond, slots are written sooner, of which there are more */
     PULL_ALL_MOST = 24 * 1024 * KIB /* beyond, the second pass of an all_reduce finds nothing in a cache any more */
@@ -379,9 +381,19 @@ static bool keeps_order(const cell *c, tti_order order)
     return c->numbers == TTI_EXACT || order == c->order;
 }
 
+/* Parts that share what may be on the way from their root (turns.h) wait for it to come back to its core. In pieces, which carriers
+ * take, they are so short that they do not: between hosts at 10 Gb/s that was quicker, or as quick, at 1 Gb/s as quick, where
+ * hosts are one machine; elsewhere it was not measured. Costs do not know of it. */
+static bool goes_in_pieces(const tti_question *q, const tti_algorithm *row, const cell *c)
+{
+    return row->kind == TUTTI_CALL_SCATTER && row->level == tti_two_level && q->levels != NULL && q->machine->crowd > 0 &&
+           tti_beside(q->n_ranks, c->bytes < PART_MOST ? c->bytes : PART_MOST, 1) > 0;
+}
+
 static bool is_candidate(const tti_question *q, const tti_algorithm *row, const cell *c)
 {
-    return !tti_is_fused(row) && row->kind == c->kind && keeps_order(c, row->order) && c->bytes <= row->bytes_best &&
+    return !tti_is_fused(row) && row->kind == c->kind && keeps_order(c, row->order) &&
+           (c->bytes <= row->bytes_best || goes_in_pieces(q, row, c)) &&
            can_serve(row, q->one_host, q->n_ranks) && has_levels_for(q, row);
 }
 
@@ -390,10 +402,14 @@ static bool has_few_peers(const tti_question *q, const tti_algorithm *row)
     return row->ranks_best == 0 || q->n_ranks <= row->ranks_best;
 }
 
-/* Whatever they cost: what goes through memory before what goes by messages; and with very many ranks, who has to do
- * with a few of them before who has to do with all. */
-static bool comes_first(const tti_question *q, const tti_algorithm *row, const tti_algorithm *than)
+/* Whatever they cost: a scatter in pieces before one in parts; what goes through memory before what goes by messages; and with very
+ * many ranks, who has to do with a few of them before who has to do with all. */
+static bool comes_first(const tti_question *q, const cell *c, const tti_algorithm *row, const tti_algorithm *than)
 {
+    const bool in_pieces = goes_in_pieces(q, row, c);
+
+    if (in_pieces || goes_in_pieces(q, than, c))
+        return in_pieces;
     if (row->staged != NULL || than->staged != NULL)
         return than->staged == NULL;
     return has_few_peers(q, row) && !has_few_peers(q, than);
@@ -432,10 +448,10 @@ static int cheapest(const tti_question *q, const tti_algorithm *rows, int n_rows
     for (i = 0; i < n_rows; i++) {
         double cost;
 
-        if (!is_candidate(q, &rows[i], c) || (best != TTI_ROW_NONE && comes_first(q, &rows[best], &rows[i])))
+        if (!is_candidate(q, &rows[i], c) || (best != TTI_ROW_NONE && comes_first(q, c, &rows[best], &rows[i])))
             continue;
         cost = tti_believed_cost(q, &rows[i], c->bytes);
-        if (best == TTI_ROW_NONE || cost < least || comes_first(q, &rows[i], &rows[best])) {
+        if (best == TTI_ROW_NONE || cost < least || comes_first(q, c, &rows[i], &rows[best])) {
             best = i;
             least = cost;
         }

@@ -165,6 +165,22 @@ static void hosts_with_several_members_have_two_levels(void **state)
     assert_string_equal(chosen("all_reduce=two_level", TUTTI_CALL_ALL_REDUCE, true, 4, 1 << 20), "sliced");
 }
 
+/* From where on what the root sends shares what may be on the way; measured where hosts are one machine. */
+static void a_large_scatter_goes_in_pieces(void **state)
+{
+    const tti_level_figures two_by_four = { .hosts = 2, .least = 4, .most = 4, .carriers = 2 };
+    const tti_machine       one_machine = tti_machine_of_hosts(4);
+    const tti_decision      crowded = decided_in_levels(NULL, &one_machine, false, &two_by_four);
+
+    (void)state;
+    assert_string_equal(tti_choose(&crowded, TUTTI_CALL_SCATTER, 128 << 10)->name, "direct");
+    assert_string_equal(tti_choose(&crowded, TUTTI_CALL_SCATTER, 256 << 10)->name, "two_level");
+    assert_string_equal(tti_choose(&crowded, TUTTI_CALL_SCATTER, INT64_MAX)->name, "two_level");
+    assert_string_equal(tti_choose(&crowded, TUTTI_CALL_GATHER, 256 << 10)->name, "direct");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_SCATTER, 256 << 10), "direct");
+    assert_string_equal(chosen_in_levels("scatter=direct", false, TUTTI_CALL_SCATTER, 256 << 10), "direct");
+}
+
 /* What all ranks send one of them passes the link of its host, which they do not share with anybody: the parts of four of eight
  * ranks. Of what each sends each, a link has the parts of four for four. */
 static void what_goes_to_a_root_passes_one_link(void **state)
@@ -790,6 +806,7 @@ int main(void)
         cmocka_unit_test(a_wish_leaves_the_order_unless_it_must_stay),
         cmocka_unit_test(drawn_machines_keep_the_order),
         cmocka_unit_test(hosts_with_several_members_have_two_levels),
+        cmocka_unit_test(a_large_scatter_goes_in_pieces),
         cmocka_unit_test(what_goes_to_a_root_passes_one_link),
         cmocka_unit_test(carriers_share_a_link),
         cmocka_unit_test(a_large_broadcast_passes_a_link_once),
