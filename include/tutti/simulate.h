@@ -21,7 +21,7 @@
  *     "far": { "message_us": 30, "post_us": 3, "send_ns_per_byte": 0.2, "recv_ns_per_byte": 0.2, "gbit_per_s": 10 },
  *     "local": { "message_us": 1, "post_us": 0.2, "send_ns_per_byte": 0.1, "recv_ns_per_byte": 0.1 } }
  *
- *   pass_ns      from one process that waits to the next one of a core
+ *   pass_ns      from one process that waits to the next one of a core, of two; pass_many_ns: of four; 0: the same
  *   store_ns_per_byte  into what another core's cache has, too; store_out_ns_per_byte: once it has fallen out of it;
  *                load_ns_per_byte: of what another core has just stored
  *   copy_all_ns_per_byte, combine_all_ns_per_byte, read_main_ns_per_byte, write_main_ns_per_byte

@@ -32,7 +32,8 @@ typedef struct tti_figures {
     double      store;     /* into what lies in another core's cache, too */
     double      store_out; /* and into what has fallen out of it */
     double      load;      /* of what another core has just stored */
-    double      pass;      /* ns of a core, from a process that waits to the next one */
+    double      pass;      /* ns of a core, from a process that waits to the next one, of two, */
+    double      pass_many; /* and of four; 0: as of two */
 } tti_figures;
 
 /** Of the machines that tti_machine_default was measured on, with ports of 10 Gb/s. */

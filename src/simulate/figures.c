@@ -69,6 +69,7 @@ static const member members[] = {
     MEMORY("store_out_ns_per_byte", store_out),
     MEMORY("load_ns_per_byte", load),
     { "host", "pass_ns", offsetof(tti_figures, pass), 0, 1e9 },
+    { "host", "pass_many_ns", offsetof(tti_figures, pass_many), 0, 1e9 },
     HOST("pull_ns_per_byte", pull, 1e3),
     HOST("pull_call_ns", pull_call, 1e9),
     HOST("cache_bytes", cache_bytes, 1e12),

@@ -12,7 +12,9 @@
  *         cores    Two threads on two cores by turns: one stores into a block, the other loads it. The second time both
  *                  touch other memory in between, more than their caches hold, so that the block has fallen out of them.
  *         pass     Two processes on one core by turns; who waits gives the core away. Threads of one process would be
- *                  quicker at it: they share page tables.
+ *                  quicker at it: they share page tables. With four of them, which give the core away all the time, it is
+ *                  from one turn of the first to its next one behind which all others have had theirs, by the number of them:
+ *                  their pages and tables push each other out, and the kernel need not take them in order.
  * Share   Each thread writes its own place of the crew, or of the pair; who started the threads reads them when it has joined
  *         them. Of the pair and of the processes who has the turn writes it, with release order, and the other one waits
  *         for it, with acquire order: then a block has one user at a time.
@@ -47,6 +49,8 @@ enum {
     BLOCK = 64 * 1024,
     HANDS = 65, /* times that a block goes over, of which the first ones do not count */
     HANDS_WARM = 8,
+    MANY = 4,      /* processes of a core */
+    ROUNDS = 400,  /* of them */
     PASSES = 400, /* of a core, in a run */
     GIVE_UP_MS = 500,
 };
@@ -374,23 +378,89 @@ static bool time_passes(passes *p, int core, double *ns_out)
     return goes;
 }
 
+typedef struct turns {
+    _Atomic uint32_t had[MANY - 1];
+    _Atomic bool     over;
+} turns;
+
+static void have_turns(turns *t, int who, int64_t deadline_ns)
+{
+    while (!atomic_load_explicit(&t->over, memory_order_relaxed) && now() < deadline_ns) {
+        atomic_fetch_add_explicit(&t->had[who], 1, memory_order_relaxed);
+        sched_yield();
+    }
+}
+
+/* Give the core away until all others have had it. */
+static bool go_around(turns *t, int64_t deadline_ns)
+{
+    uint32_t before[MANY - 1];
+    int      i;
+
+    for (i = 0; i < MANY - 1; i++)
+        before[i] = atomic_load_explicit(&t->had[i], memory_order_relaxed);
+    for (i = 0; i < MANY - 1 && now() < deadline_ns; i++)
+        while (atomic_load_explicit(&t->had[i], memory_order_relaxed) == before[i] && now() < deadline_ns)
+            sched_yield();
+    return i == MANY - 1 && now() < deadline_ns;
+}
+
+/* The children only count and yield; they end when time is up, whatever becomes of their parent. */
+static bool time_rounds(turns *t, int core, double *ns_out)
+{
+    const int64_t deadline = now() + GIVE_UP_MS * TTI_MS;
+    pid_t         children[MANY - 1];
+    double        ns[ROUNDS];
+    bool          goes = true;
+    int           n, i;
+
+    stay_on(core);
+    for (n = 0; n < MANY - 1 && goes; n += goes) {
+        children[n] = fork();
+        goes = children[n] >= 0;
+        if (children[n] == 0) {
+            have_turns(t, n, deadline);
+            _exit(0);
+        }
+    }
+    for (i = 0; i < ROUNDS && goes; i++) {
+        const int64_t begin = now();
+
+        goes = go_around(t, deadline);
+        ns[i] = (double)(now() - begin) / MANY;
+    }
+    atomic_store_explicit(&t->over, true, memory_order_relaxed);
+    for (i = 0; i < n; i++)
+        while (waitpid(children[i], NULL, 0) < 0 && errno == EINTR)
+            continue;
+    if (goes)
+        *ns_out = median(ns, ROUNDS);
+    return goes;
+}
+
 typedef struct passing {
     int    core;
     double ns; /* 0: not measured */
+    double many_ns;
 } passing;
 
 /* On a thread of its own, as it is pinned. */
 static void measure_pass(void *arg)
 {
     passing *job = arg;
-    passes  *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct {
+        passes two;
+        turns  many;
+    }       *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double   ns;
 
     if (p == MAP_FAILED)
         return;
-    atomic_store(&p->turn, 0);
-    if (time_passes(p, job->core, &ns))
+    atomic_store(&p->two.turn, 0);
+    if (time_passes(&p->two, job->core, &ns))
         job->ns = ns;
+    if (time_rounds(&p->many, job->core, &ns))
+        job->many_ns = ns;
     munmap(p, sizeof *p);
 }
 
@@ -403,6 +473,7 @@ static void measure_processes(const crew *c, tti_figures *f)
         tti_thread_join(&thread);
     if (job.ns > 0)
         f->pass = job.ns;
+    f->pass_many = job.many_ns;
 }
 
 static tutti_status measure_host(tti_figures *f)

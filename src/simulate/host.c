@@ -221,6 +221,14 @@ static double bytes_of_rounds(const tti_algorithm *row, double bytes, double tur
     return turns > 1 ? bytes * chunk / SHARED_CHUNK : bytes;
 }
 
+/* From one process to the next of a core, of so many: two and four were measured. */
+static double pass_time(const tti_figures *f, double turns)
+{
+    const double many = f->pass_many > 0 ? f->pass_many : f->pass;
+
+    return turns <= 2 ? f->pass : f->pass + (many - f->pass) * (least_of(turns, 4) - 2) / 2;
+}
+
 static double waits_time(const tti_algorithm *row, const work *w, const tti_figures *f, double ranks, double bytes, double turns)
 {
     const double      line = f->machine.line;
@@ -228,7 +236,7 @@ static double waits_time(const tti_algorithm *row, const work *w, const tti_figu
     const tti_amounts *a = row->kind == TUTTI_CALL_ALL_TO_ALL || turns <= 1 ? &w->a : &in_rounds;
 
     if (turns > 1)
-        return (a->meets + a->hears) * turns * f->pass;
+        return (a->meets + a->hears) * turns * pass_time(f, turns);
     return a->meets * line * (1 + (ranks - 2) / 4) + a->hears * line;
 }
 

@@ -498,7 +498,7 @@ static tutti_sim *host_with(int ranks, int cores, const figure *said, int n)
         { "line_ns", 0 }, { "give_ns", 0 }, { "copy_ns_per_byte", 0 }, { "copy_far_ns_per_byte", 0 }, { "fetch_ns_per_byte", 0 },
         { "combine_ns_per_byte", 0 }, { "copy_all_ns_per_byte", 0 }, { "combine_all_ns_per_byte", 0 },
         { "read_main_ns_per_byte", 0 }, { "write_main_ns_per_byte", 0 }, { "store_ns_per_byte", 0 }, { "store_out_ns_per_byte", 0 },
-        { "load_ns_per_byte", 0 }, { "pass_ns", 0 }, { "pull_ns_per_byte", 0 }, { "pull_call_ns", 0 },
+        { "load_ns_per_byte", 0 }, { "pass_ns", 0 }, { "pass_many_ns", 0 }, { "pull_ns_per_byte", 0 }, { "pull_call_ns", 0 },
         { "near_bytes", 1 << 20 }, { "last_bytes", 1 << 30 },
     };
     tutti_sim_options o = TUTTI_SIM_OPTIONS;
@@ -608,6 +608,24 @@ static void ranks_of_a_core_take_turns(void **state)
     tutti_sim_close(own);
 }
 
+/* With four of a core it may take longer from each to the next; three lie between. */
+static void many_ranks_of_a_core_take_longer_turns(void **state)
+{
+    const figure said[] = { { "pass_ns", 1000 }, { "pass_many_ns", 1200 } };
+    tutti_sim   *four = host_with(4, 2, said, 2), *six = host_with(6, 2, said, 2), *eight = host_with(8, 2, said, 2);
+    tutti_sim   *sixteen = host_with(16, 2, said, 2);
+
+    (void)state;
+    takes(four, "barrier", "lines", 0, 2);
+    takes(six, "barrier", "lines", 0, 3.3);
+    takes(eight, "barrier", "lines", 0, 4.8);
+    takes(sixteen, "barrier", "lines", 0, 9.6);
+    tutti_sim_close(four);
+    tutti_sim_close(six);
+    tutti_sim_close(eight);
+    tutti_sim_close(sixteen);
+}
+
 /* Above what is read by its receiver, as the library does it (tti_staged_wants_pull). */
 static void long_blocks_are_pulled(void **state)
 {
@@ -664,6 +682,7 @@ static void what_is_fitted_was_measured(void **state)
     assert_true(f.copy_all > 0 && f.combine_all > 0 && f.read_main > 0 && f.write_main > 0);
     assert_true(f.copy_all != tti_figures_default.copy_all && f.read_main != tti_figures_default.read_main &&
                 f.write_main != tti_figures_default.write_main);
+    assert_true(f.pass_many > 0 || is_busy());
     assert_true(f.pass > 0 && f.store > 0 && f.store_out > 0 && f.load > 0);
     assert_true(f.machine.near_bytes > 0 && f.machine.last_bytes > 0);
 }
@@ -713,6 +732,7 @@ int main(void)
         cmocka_unit_test(what_caches_do_not_hold_comes_from_memory),
         cmocka_unit_test(results_past_the_caches_cost_memory),
         cmocka_unit_test(ranks_of_a_core_take_turns),
+        cmocka_unit_test(many_ranks_of_a_core_take_longer_turns),
         cmocka_unit_test(long_blocks_are_pulled),
         cmocka_unit_test(what_is_fitted_was_measured),
         cmocka_unit_test(what_is_fitted_can_be_read),
