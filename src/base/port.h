@@ -92,6 +92,7 @@ typedef struct tti_link_facts {
     char    name[TTI_INTERFACE_NAME_MAX];
     int64_t mbit;       /* 0: it does not */
     char    source[16]; /* who says so: "speed", the card; else the discipline that it is shaped by, "tbf"; "": nobody */
+    int64_t burst;      /* bytes that its shaper lets through at once, before that counts; 0: none */
 } tti_link_facts;
 
 typedef struct tti_port   tti_port;

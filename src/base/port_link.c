@@ -175,6 +175,7 @@ int tti_socket_link_facts(tti_port *port, const tti_addr *at, tti_link_facts *fa
     facts.mbit = speed > 0 && (shaped == 0 || speed < shaped) ? speed : shaped;
     if (facts.mbit > 0)
         snprintf(facts.source, sizeof facts.source, "%s", facts.mbit == shaped ? shaper.discipline : "speed");
+    facts.burst = facts.mbit > 0 && facts.mbit == shaped ? (int64_t)tti_shaper_burst(&shaper) : 0;
     *facts_out = facts;
     return 0;
 }

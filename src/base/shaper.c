@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { ANCESTORS_MAX = 8 /* levels of an HTB */ };
+enum {
+    ANCESTORS_MAX = 8, /* levels of an HTB */
+    TICK_NS = 64,      /* of the time in which a bucket fills: the kernel's PSCHED_SHIFT of 6 */
+};
 
 _Static_assert((int)TTI_SHAPER_QUESTION_BYTES == (int)(NLMSG_HDRLEN + sizeof(struct tcmsg)), "a head, and which interface");
 
@@ -107,7 +110,10 @@ static bool read_tbf(tti_shaper *shaper, piece options)
     if (!find(options, TCA_TBF_PARMS, &value) || !copy(value, &opt, sizeof opt))
         return false;
     shaper->rate = opt.rate.rate;
-    return read_rate(options, TCA_TBF_RATE64, &shaper->rate);
+    if (!read_rate(options, TCA_TBF_RATE64, &shaper->rate))
+        return false;
+    shaper->burst = (uint64_t)((double)opt.buffer * TICK_NS * 1e-9 * (double)shaper->rate + 0.5);
+    return true;
 }
 
 static bool read_htb(tti_shaper *shaper, piece options)
@@ -246,6 +252,11 @@ static uint64_t rate_of_classes(const tti_shaper *shaper)
         cls = class_of(shaper, cls->parent);
     }
     return 0;
+}
+
+uint64_t tti_shaper_burst(const tti_shaper *shaper)
+{
+    return shaper->ended && strcmp(shaper->discipline, "tbf") == 0 ? shaper->burst : 0;
 }
 
 uint64_t tti_shaper_rate(const tti_shaper *shaper)

@@ -32,7 +32,8 @@ typedef struct tti_shaper {
     bool     ended;     /* that answer is complete */
     char     discipline[TTI_DISCIPLINE_MAX]; /* at the root; "": none */
     uint32_t handle;    /* of it */
-    uint64_t rate;      /* TBF: bytes per second */
+    uint64_t rate;      /* TBF: bytes per second, and */
+    uint64_t burst;     /* bytes that pass at once, if nothing has for a while */
     uint32_t fallback;  /* HTB: its default class, without the major number; 0: what nobody sorts is not shaped */
     int      n_classes;
     tti_traffic_class classes[TTI_CLASSES_MAX];
@@ -50,5 +51,8 @@ bool tti_shaper_has_classes(const tti_shaper *shaper);
 
 /** Bytes per second that are let through; 0: not shaped, or not known. */
 uint64_t tti_shaper_rate(const tti_shaper *shaper);
+
+/** Bytes that pass at once before that rate counts, of a TBF; 0: none, or not known. */
+uint64_t tti_shaper_burst(const tti_shaper *shaper);
 
 #endif

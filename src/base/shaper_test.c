@@ -89,12 +89,15 @@ static uint32_t low(uint64_t rate)
     return rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX;
 }
 
+enum { TICKS = 10240, TICK_NS = 64 }; /* in which a bucket fills: 80 KiB at 1 Gb/s */
+
 static void add_tbf(answer *a, int interface, uint32_t parent, uint64_t rate)
 {
     struct tc_tbf_qopt opt;
 
     memset(&opt, 0, sizeof opt);
     opt.rate.rate = low(rate);
+    opt.buffer = TICKS;
     begin(a, RTM_NEWQDISC, interface, ROOT, parent);
     kind(a, "tbf");
     begin_options(a);
@@ -195,11 +198,13 @@ static void the_rate_of_a_bucket_is_read(void **state)
         add_tbf(&a, OTHER, TC_H_ROOT, 9);
         assert_true(read_bytes(&shaper, a.bytes, a.used));
         assert_int_equal(tti_shaper_rate(&shaper), 0); /* there may be more to come */
+        assert_int_equal(tti_shaper_burst(&shaper), 0);
         a.used = 0;
         done(&a);
         assert_true(read_bytes(&shaper, a.bytes, a.used));
         assert_true(shaper.ended && !tti_shaper_has_classes(&shaper));
         assert_int_equal(tti_shaper_rate(&shaper), rates[i]);
+        assert_int_equal(tti_shaper_burst(&shaper), (TICKS * TICK_NS * rates[i] + GBIT * 4) / (GBIT * 8));
         assert_string_equal(shaper.discipline, "tbf");
     }
 }

@@ -96,11 +96,12 @@ static tti_machine measured_for(const tti_team *team)
 }
 
 /* As the environment says; else what the kernel knows of the interface that is used. 0: neither does. */
-static double wire_for(const tti_choice *choice, const tti_team *team)
+static double wire_for(const tti_choice *choice, const tti_team *team, int64_t *burst_out)
 {
+    *burst_out = 0;
     if (!choice->asks_wire || tti_team_on_one_host(team) || !is_of_machine(team))
         return choice->wire;
-    return wire_of(tti_mesh_link_mbit(team->mesh));
+    return wire_of(tti_mesh_link(team->mesh, burst_out));
 }
 
 /* What rank 0 tells. On a link that is quicker than those on which it was measured a byte takes no less: what it takes the
@@ -108,10 +109,14 @@ static double wire_for(const tti_choice *choice, const tti_team *team)
 static tti_machine machine_for(const tti_choice *choice, const tti_team *team)
 {
     tti_machine  machine = measured_for(team);
-    const double wire = wire_for(choice, team);
+    int64_t      burst;
+    const double wire = wire_for(choice, team, &burst);
 
-    if (wire > machine.wire)
+    if (wire > machine.wire) {
+        machine.at_once = (double)burst;
+        machine.wire_at_once = machine.wire;
         machine.wire = wire;
+    }
     return machine;
 }
 
@@ -177,10 +182,13 @@ static void log_vain_wishes(const tti_choice *choice, const tti_team *team)
 }
 
 /* Rank 0's counts: who was told of another slow link was told in vain. */
-static void log_link(const tti_choice *choice, const tti_team *team, double wire)
+static void log_link(const tti_choice *choice, const tti_team *team, const tti_machine *machine)
 {
+    const double wire = machine->wire;
+
     if (team->rank == 0)
-        tti_log(TTI_LOG_DEBUG, "group '%s': links between hosts are taken for %.4g Mb/s", team->name, 8e3 / wire);
+        tti_log(TTI_LOG_DEBUG, "group '%s': links between hosts are taken for %.4g Mb/s, of which %.0f B pass at once", team->name,
+                8e3 / wire, machine->at_once);
     else if (choice->wire > tti_machine_default.wire && choice->wire != wire)
         tti_log(TTI_LOG_WARN,
                 "group '%s': TUTTI_LINK_MBIT is %.4g here, on rank %d, but links are taken for %.4g Mb/s\n"
@@ -217,7 +225,7 @@ void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join 
     question.reproducible = true;
     tti_decide_once(&question, &choice->in_one_go);
     if (!one_host)
-        log_link(choice, team, all[0].machine.wire);
+        log_link(choice, team, &all[0].machine);
     if (team->rank == 0)
         log_choice(choice, team);
 }

@@ -362,6 +362,8 @@ tti_question tti_question_across(const tti_question *whole, const tti_level_figu
 
     *machine = *whole->machine;
     machine->wire *= levels->carriers;
+    machine->wire_at_once *= levels->carriers;
+    machine->at_once /= levels->carriers;
     across.machine = machine;
     across.n_ranks = levels->hosts;
     across.levels = NULL;
@@ -423,6 +425,12 @@ static double chunks_of(const tti_question *q, const tti_algorithm *row, int64_t
     return row->plan == NULL || bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, q->n_ranks, q->wire).n_chunks;
 }
 
+static bool has_root(tutti_call_kind kind)
+{
+    return kind == TUTTI_CALL_BROADCAST || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER ||
+           kind == TUTTI_CALL_GATHER_V || kind == TUTTI_CALL_SCATTER_V;
+}
+
 /* In two levels it is the members of a host who wait for each other, and share slots. */
 double tti_believed_cost(const tti_question *q, const tti_algorithm *row, int64_t most)
 {
@@ -430,6 +438,7 @@ double tti_believed_cost(const tti_question *q, const tti_algorithm *row, int64_
     tti_amounts  amounts = row->level != NULL ? row->level_amounts(q->levels, bytes) : row->amounts(q->n_ranks, bytes);
 
     amounts.chunks = chunks_of(q, row, most);
+    amounts.has_root = has_root(row->kind) ? 1 : 0;
     if (q->levels != NULL && row->level == NULL) {
         amounts.sent = on_one_link(q, &amounts, amounts.sent);
         amounts.link = on_one_link(q, &amounts, amounts.link);

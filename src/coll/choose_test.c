@@ -488,6 +488,27 @@ static tti_machine of_a_slow_link(int n_ranks)
     return machine;
 }
 
+/* A bucket of 80 KiB lets a reduce of 8 KiB pass that comes from all others to its root, as it is filled again while others are
+ * root; of an all_reduce each call finds what the one before has left. */
+static void what_passes_at_once_is_worth_little(void **state)
+{
+    tti_machine  quick = tti_machine_of_hosts(4), slow = of_a_slow_link(8), bucket = slow;
+    tti_decision q, s, b;
+
+    (void)state;
+    bucket.at_once = 80 << 10;
+    bucket.wire_at_once = quick.wire;
+    q = decided(NULL, &quick, false, 8);
+    s = decided(NULL, &slow, false, 8);
+    b = decided(NULL, &bucket, false, 8);
+    assert_string_equal(tti_choose(&q, TUTTI_CALL_REDUCE, 8 << 10)->name, "to_root");
+    assert_string_not_equal(tti_choose(&s, TUTTI_CALL_REDUCE, 8 << 10)->name, "to_root");
+    assert_string_equal(tti_choose(&b, TUTTI_CALL_REDUCE, 8 << 10)->name, "to_root");
+    assert_string_equal(tti_choose(&b, TUTTI_CALL_REDUCE, 256 << 10)->name, tti_choose(&s, TUTTI_CALL_REDUCE, 256 << 10)->name);
+    assert_string_equal(tti_choose(&q, TUTTI_CALL_ALL_REDUCE, 32 << 10)->name, "bruck");
+    assert_string_equal(tti_choose(&b, TUTTI_CALL_ALL_REDUCE, 32 << 10)->name, "direct");
+}
+
 enum { OF_BITS = 1300 * 1000 }; /* elements: several chunks at any rate */
 
 /* Fingerprints of what rank 0 has behind a reduce, and all behind an all_reduce and a broadcast. */
@@ -796,6 +817,7 @@ int main(void)
         cmocka_unit_test(a_slow_link_is_worth_messages),
         cmocka_unit_test(the_rate_of_a_link_is_told),
         cmocka_unit_test(what_was_told_in_vain_is_said),
+        cmocka_unit_test(what_passes_at_once_is_worth_little),
         cmocka_unit_test(the_rate_of_a_link_changes_no_bit),
         cmocka_unit_test(crowded_hosts_send_few_messages),
         cmocka_unit_test(long_parts_go_around),

@@ -67,6 +67,14 @@ static double carrying(const tti_amounts *a, const tti_machine *m)
     return m->crowd * a->carried * CARRY;
 }
 
+/* What is sent takes on links. Where all send in each call, a shaper's bucket is as empty as the call before has left it. */
+static double crossing(const tti_amounts *a, const tti_machine *m)
+{
+    const double at_once = a->has_root <= 0 ? 0 : a->sent < m->at_once ? a->sent : m->at_once;
+
+    return at_once * m->wire_at_once + (a->sent - at_once) * m->wire;
+}
+
 static double cost_of_one(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
 {
     const bool   far = 2 * bytes > m->cache_bytes; /* the user's buffers; slots stay near */
@@ -85,7 +93,7 @@ static double cost_of_one(const tti_amounts *a, const tti_machine *m, double tur
            turns * (a->copied * copy + a->combined * m->combine + a->pulled * pull + a->pulls * m->pull_call) +
            a->alone_fetched * fetch + a->alone_combined * m->combine +
            a->messages * m->message + posts_of(a, m, ranks) * m->post +
-           at_least(carrying(a, m), a->sent * m->wire);
+           at_least(carrying(a, m), crossing(a, m));
 }
 
 /* What one chunk more takes, behind the first. */

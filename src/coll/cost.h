@@ -16,7 +16,9 @@ typedef struct tti_machine {
     double pull_call;   /* a system call that does */
     double message;     /* one to another host, until it is there */
     double post;        /* one that is sent or received beside others */
-    double wire;        /* a byte to another host */
+    double wire;        /* a byte to another host; */
+    double at_once;     /* so many bytes pass a link at once that has not been used for a while, and */
+    double wire_at_once; /* take so much each */
     double cache_bytes; /* of a core */
     double near_bytes;  /* of the cache that a core has for itself */
     double last_bytes;  /* a core's part of the last one */
@@ -53,6 +55,7 @@ typedef struct tti_amounts {
     double rooted;   /* 1: all that is sent passes the link of the one rank that all send to, or get it from */
     double alone_fetched;  /* as fetched and combined, but by one rank, while the others have nothing to do */
     double alone_combined;
+    double has_root; /* 1: calls in a row need not use the same links, which have time for the next one */
 } tti_amounts;
 
 /** The amounts of a call: P ranks, bytes of one rank's part. */

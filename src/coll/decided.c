@@ -26,7 +26,7 @@ typedef struct asked {
     bool              reproducible, one_host, has_levels;
 } asked;
 
-_Static_assert(sizeof(tti_machine) == 15 * sizeof(double), "a machine has no padding");
+_Static_assert(sizeof(tti_machine) == 17 * sizeof(double), "a machine has no padding");
 _Static_assert(sizeof(tti_level_figures) == 4 * sizeof(int), "nor have the figures of levels");
 
 typedef enum place_state { FREE, TAKEN, KEPT } place_state;

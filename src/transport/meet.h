@@ -47,7 +47,7 @@ struct tti_mesh {
     tti_here    here;          /* until tti_mesh_open is done */
     tti_door    door;           /* until then, or as long as there are members of other hosts */
     tti_addr    at;             /* where this member listens: an address of the interface that others reach it by */
-    _Atomic int64_t link_mbit;  /* tti_mesh_link_mbit(); -1: nobody has asked yet */
+    _Atomic int64_t link_mbit, link_burst; /* tti_mesh_link(); mbit -1: nobody has asked yet */
     tti_addr   *rail_addrs;     /* [n_ranks x door.rails.n] where members listen; NULL: there are no rails */
     tti_mutex   registered_lock; /* guards the members' registered */
     bool        holds_registered;

@@ -639,11 +639,12 @@ const tti_addr *tti_mesh_rail_addr(const tti_mesh *mesh, int rank, int rail)
     return &mesh->rail_addrs[(size_t)rank * (size_t)mesh->door.rails.n + (size_t)rail];
 }
 
-int64_t tti_mesh_link_mbit(tti_mesh *mesh)
+int64_t tti_mesh_link(tti_mesh *mesh, int64_t *burst_out)
 {
-    int64_t       mbit = atomic_load_explicit(&mesh->link_mbit, memory_order_relaxed);
+    int64_t       mbit = atomic_load_explicit(&mesh->link_mbit, memory_order_acquire);
     tti_link_rate rate;
 
+    *burst_out = atomic_load_explicit(&mesh->link_burst, memory_order_relaxed);
     if (mbit >= 0)
         return mbit;
     if (mesh->door.transport != NULL)
@@ -651,7 +652,9 @@ int64_t tti_mesh_link_mbit(tti_mesh *mesh)
     else
         tti_link_rate_of(mesh->port, &mesh->at, &mesh->door.rails, &rate);
     tti_log(TTI_LOG_DEBUG, "what the link of this host carries: %s", rate.text[0] != '\0' ? rate.text : "unknown");
-    atomic_store_explicit(&mesh->link_mbit, rate.mbit, memory_order_relaxed); /* two who ask at once come to the same */
+    *burst_out = rate.burst;
+    atomic_store_explicit(&mesh->link_burst, rate.burst, memory_order_relaxed);
+    atomic_store_explicit(&mesh->link_mbit, rate.mbit, memory_order_release); /* two who ask at once come to the same */
     return rate.mbit;
 }
 

@@ -82,8 +82,9 @@ tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
 tutti_status tti_mesh_registered(tti_mesh *mesh, int rank, const tti_foreign **foreign_out);
 
 /** What the links of this host carry to others, in Mb/s, as its kernel told when it was first asked (base/port_link.c); 0: not known,
- * as where a transport carries the bytes. Any thread. */
-int64_t tti_mesh_link_mbit(tti_mesh *mesh);
+ * as where a transport carries the bytes. Of a shaper also how many bytes it lets through at once before that counts, else 0. Any
+ * thread. */
+int64_t tti_mesh_link(tti_mesh *mesh, int64_t *burst_out);
 
 /** How the members are; NULL, which is fine: nobody watches, as all are threads of this process. */
 tti_health *tti_mesh_health(const tti_mesh *mesh);

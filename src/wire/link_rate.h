@@ -10,6 +10,7 @@ enum { TTI_LINK_TEXT_MAX = TTI_RAILS_MAX * 80 };
 
 typedef struct tti_link_rate {
     int64_t mbit;                    /* all together; 0: not known */
+    int64_t burst;                   /* bytes that shapers let through at once, all together, before that counts */
     char    text[TTI_LINK_TEXT_MAX]; /* "tt0 1000 Mb/s (tbf), tt1 unknown"; "": there is no interface with that address */
 } tti_link_rate;
 

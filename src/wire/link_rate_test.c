@@ -16,7 +16,7 @@
 
 static int facts_of(tti_port *port, const tti_addr *at, tti_link_facts *facts_out)
 {
-    static const tti_link_facts host[] = { { "eth0", 1000, "speed" }, { "eth1", 400, "tbf" }, { "br0", 0, "" } };
+    static const tti_link_facts host[] = { { "eth0", 1000, "speed", 0 }, { "eth1", 400, "tbf", 20000 }, { "br0", 0, "", 0 } };
 
     (void)port;
     if (at->ip[0] != 10 || at->ip[1] >= 3)
@@ -62,6 +62,26 @@ static void one_is_as_it_says(void **state)
     expect(&blind, "10.0.0.1", none, 0, "");
 }
 
+/* What passes at once counts where every one of them has it. */
+static void a_burst_is_that_of_all(void **state)
+{
+    static const char *const buckets[] = { "10.1.0.1", "10.1.0.2", NULL }, *const one[] = { "10.0.0.1", "10.1.0.1", NULL };
+    const tti_addr           own = address("10.1.0.1");
+    tti_link_rate            rate;
+    tti_rails                rails = { .n = 0 };
+
+    (void)state;
+    tti_link_rate_of(&knowing, &own, &rails, &rate);
+    assert_int_equal(rate.burst, 20000);
+    for (; rails.n < 2; rails.n++)
+        rails.rail[rails.n].addr = address(buckets[rails.n]);
+    tti_link_rate_of(&knowing, &own, &rails, &rate);
+    assert_int_equal(rate.burst, 40000);
+    rails.rail[0].addr = address(one[0]);
+    tti_link_rate_of(&knowing, &own, &rails, &rate);
+    assert_int_equal(rate.burst, 0);
+}
+
 static void several_are_as_fast_as_the_slowest(void **state)
 {
     static const char *const both[] = { "10.0.0.1", "10.1.0.1", NULL }, *const other[] = { "10.0.0.1", "10.2.0.1", NULL };
@@ -93,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_is_as_it_says),
+        cmocka_unit_test(a_burst_is_that_of_all),
         cmocka_unit_test(several_are_as_fast_as_the_slowest),
         cmocka_unit_test(loopback_carries_nobody_knows_what),
     };
