@@ -87,7 +87,7 @@ typedef struct tti_question {
 } tti_question;
 
 /** What is asked for the part that goes between hosts, in a group of two levels: among as many ranks as there are hosts, where
- * the carriers of a host share its link, each of them with a part. machine: room for the figures of that. */
+ * the carriers of a host, as many as levels says, share its link, each of them with a part. machine: room for the figures of that. */
 tti_question tti_question_across(const tti_question *whole, const tti_level_figures *levels, tti_machine *machine);
 
 /** Sizes are told apart in quarters of a power of two: (4, 5], (5, 6], (6, 7], (7, 8], (8, 10], ... */

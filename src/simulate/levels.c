@@ -33,7 +33,7 @@ static bool has_blocks(const tti_algorithm *row)
     return row->level == tti_blocks_two_level || row->level == tti_blocks_leaders;
 }
 
-static int carriers_of(const tti_algorithm *row, const tti_level_figures *figures)
+int tti_sim_carriers_of(const tti_algorithm *row, const tti_level_figures *figures)
 {
     if (row->level == tti_leaders || row->level == tti_blocks_leaders)
         return 1;
@@ -67,7 +67,7 @@ tutti_status tti_sim_levels_make(const tti_cluster *cluster, const tti_algorithm
     const int      parts = has_parts(row->kind) ? tti_cluster_ranks(cluster) : 1;
     const double   element = (double)l.element;
 
-    l.carriers = carriers_of(row, &l.figures);
+    l.carriers = tti_sim_carriers_of(row, &l.figures);
     l.per_piece = has_blocks(row) ? count : tti_level_piece(count, l.element, parts);
     l.pieces = count > l.per_piece ? (int)((count + l.per_piece - 1) / l.per_piece) : 1;
     l.counts = calloc((size_t)cluster->hosts, sizeof *l.counts);

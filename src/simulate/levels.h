@@ -23,6 +23,8 @@ typedef struct tti_sim_levels {
 
 /** The figures of a cluster's levels. */
 tti_level_figures tti_sim_level_figures(const tti_cluster *cluster);
+/** Carriers of a host in a call of a row. */
+int tti_sim_carriers_of(const tti_algorithm *row, const tti_level_figures *figures);
 
 /** For calls of count elements of one rank's part by a row that has levels. across is borrowed; zeroed memory may be released.
  * @errors TUTTI_E_NOMEM */

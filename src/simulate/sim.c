@@ -31,7 +31,8 @@ struct tutti_sim {
     int64_t      messages_max;
     int          calls;
     tti_decision usual, informed; /* in two levels where the cluster has them, and then also */
-    tti_decision usual_across, informed_across; /* of its hosts among themselves */
+    tti_decision usual_across, informed_across; /* of its hosts among themselves, and */
+    tti_decision usual_alone, informed_alone;   /* where each of them has one carrier in a call */
 };
 
 /* ---- the choice -------------------------------------------------------------------------------- */
@@ -75,11 +76,11 @@ static tti_question question_of(const tti_cluster *cluster, const tti_machine *m
 
 /* And for what goes across, where there are levels. */
 static void decide_by(const tti_cluster *cluster, const tti_machine *machine, const tti_wishes *wishes, tti_decision *all_out,
-                      tti_decision *across_out)
+                      tti_decision *across_out, tti_decision *alone_out)
 {
     tti_level_figures    figures;
     tti_machine          shared;
-    tti_question         question = question_of(cluster, machine, &figures);
+    tti_question         question = question_of(cluster, machine, &figures), across;
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);
 
@@ -87,8 +88,11 @@ static void decide_by(const tti_cluster *cluster, const tti_machine *machine, co
     tti_decide(&question, rows, n, all_out);
     if (question.levels == NULL)
         return;
-    question = tti_question_across(&question, &figures, &shared);
-    tti_decide(&question, rows, n, across_out);
+    across = tti_question_across(&question, &figures, &shared);
+    tti_decide(&across, rows, n, across_out);
+    figures.carriers = 1;
+    across = tti_question_across(&question, &figures, &shared);
+    tti_decide(&across, rows, n, alone_out);
 }
 
 /* What a group goes by that measures nothing between hosts: coll/choice.c. */
@@ -109,8 +113,9 @@ static tutti_status decide(tutti_sim *sim)
 
     if (st != TUTTI_OK)
         return st;
-    decide_by(&sim->cluster, &informed, &wishes, &sim->informed, &sim->informed_across);
-    decide_by(&sim->cluster, &usual, &wishes, &sim->usual, &sim->usual_across);
+    decide_by(&sim->cluster, &informed, &wishes, &sim->informed, &sim->informed_across,
+              &sim->informed_alone);
+    decide_by(&sim->cluster, &usual, &wishes, &sim->usual, &sim->usual_across, &sim->usual_alone);
     return TUTTI_OK;
 }
 
@@ -402,6 +407,15 @@ static tutti_status play_calls(const tutti_sim *sim, const tti_tape *tape, bool 
     return st;
 }
 
+static const tti_decision *across_of(const tutti_sim *sim, const tti_algorithm *row, bool informed)
+{
+    const tti_level_figures figures = tti_sim_level_figures(&sim->cluster);
+
+    if (tti_sim_carriers_of(row, &figures) > 1)
+        return informed ? &sim->informed_across : &sim->usual_across;
+    return informed ? &sim->informed_alone : &sim->usual_alone;
+}
+
 static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const tutti_sim_call *call, int64_t count,
                          tutti_sim_result *r)
 {
@@ -418,8 +432,7 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
 
     if (row->level != NULL) {
         played.levels = &levels;
-        st = tti_sim_levels_make(&sim->cluster, row, call->informed ? &sim->informed_across : &sim->usual_across, count,
-                                 call->dtype, &levels);
+        st = tti_sim_levels_make(&sim->cluster, row, across_of(sim, row, call->informed), count, call->dtype, &levels);
     }
     if (st == TUTTI_OK)
         st = tti_tape_make(&sim->cluster, &played, &limits, &tape);

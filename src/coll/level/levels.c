@@ -179,11 +179,14 @@ tutti_status tti_levels_connect(tti_levels *levels, const tti_join *all)
 
 void tti_levels_settle(tti_levels *levels, const tti_question *whole)
 {
-    const tti_level_figures figures = tti_levels_figures(levels);
-    tti_machine             machine;
-    const tti_question      across = tti_question_across(whole, &figures, &machine);
+    tti_level_figures figures = tti_levels_figures(levels);
+    tti_machine       machine;
+    tti_question      across = tti_question_across(whole, &figures, &machine);
 
     tti_decide_once(&across, &levels->decision);
+    figures.carriers = 1;
+    across = tti_question_across(whole, &figures, &machine);
+    tti_decide_once(&across, &levels->alone);
 }
 
 tti_level_figures tti_levels_figures(const tti_levels *levels)

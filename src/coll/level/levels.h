@@ -36,7 +36,8 @@ struct tti_levels {
     tti_team          here;     /* the members of this host */
     tti_team          across;   /* those with this rank's place on each host, if all hosts have one */
     tti_host_channel *channel;  /* NULL: the host has one member */
-    tti_decision      decision; /* of what goes across */
+    tti_decision      decision; /* of what goes across by carriers, who share a link, and */
+    tti_decision      alone;    /* where a host has one in a call */
     char             *scratch;
     size_t            scratch_bytes;
     tti_flight        flights[TTI_LEVEL_FLIGHTS];

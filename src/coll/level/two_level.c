@@ -134,7 +134,7 @@ static tutti_status begin_across(const tti_piece *p, const tti_shape *shape, con
                                    .root = f->root_host, .deadline_ns = call->deadline_ns,
                                    .timeout_ms = call->timeout_ms, .in_background = call->in_background };
     shape->across(p, &flight->across);
-    plan = tti_choose_across(&f->levels->decision, &flight->across);
+    plan = tti_choose_across(f->carriers > 1 ? &f->levels->decision : &f->levels->alone, &flight->across);
     /* Pieces under way have a lane each. */
     st = tti_net_begin(&flight->net, &f->levels->across, (int)(flight - f->levels->flights), plan, &flight->across, note);
     flight->begun = st == TUTTI_OK;
