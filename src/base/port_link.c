@@ -151,6 +151,7 @@ static void find_name(tti_port *port, const tti_addr *at, char name[TTI_INTERFAC
     for (i = 0; i < n && name[0] == '\0'; i++)
         if (is_at(&faces[i], at))
             memcpy(name, faces[i].name, TTI_INTERFACE_NAME_MAX);
+    name[strcspn(name, ":")] = '\0'; /* "eth0:1" is a label of an address */
     free(faces);
 }
 

@@ -16,6 +16,8 @@ enum {
     TICK_NS = 64,      /* of the time in which a bucket fills: the kernel's PSCHED_SHIFT of 6 */
 };
 
+#define RATE_MOST (UINT64_C(1) << 50)
+
 _Static_assert((int)TTI_SHAPER_QUESTION_BYTES == (int)(NLMSG_HDRLEN + sizeof(struct tcmsg)), "a head, and which interface");
 
 /* Bytes that lie inside of an answer. */
@@ -112,7 +114,8 @@ static bool read_tbf(tti_shaper *shaper, piece options)
     shaper->rate = opt.rate.rate;
     if (!read_rate(options, TCA_TBF_RATE64, &shaper->rate))
         return false;
-    shaper->burst = (uint64_t)((double)opt.buffer * TICK_NS * 1e-9 * (double)shaper->rate + 0.5);
+    if (opt.peakrate.rate == 0 && shaper->rate < RATE_MOST) /* else it does not pass at once; or no link has that */
+        shaper->burst = (uint64_t)((double)opt.buffer * TICK_NS * 1e-9 * (double)shaper->rate + 0.5);
     return true;
 }
 
@@ -236,19 +239,23 @@ static const tti_traffic_class *class_of(const tti_shaper *shaper, uint32_t hand
     return NULL;
 }
 
-/* From the default class up; 0: it is none, which lets everything through, or those above it do not lead to the root. */
+/* From the default class up; 0: it is none, which lets everything through, or those above it do not lead to the root. A class sends at
+ * its own rate whatever those above it have, and borrows the rest from them. */
 static uint64_t rate_of_classes(const tti_shaper *shaper)
 {
     const tti_traffic_class *cls = class_of(shaper, TC_H_MAKE(shaper->handle, shaper->fallback));
-    uint64_t                 least = UINT64_MAX;
+    uint64_t                 own = 0, ceiling = UINT64_MAX; /* of those so far */
     int                      levels;
 
     if (cls == NULL || !cls->leaf)
         return 0;
     for (levels = 0; cls != NULL && levels < ANCESTORS_MAX; levels++) {
+        const uint64_t rate = cls->rate < ceiling ? cls->rate : ceiling;
+
+        own = rate > own ? rate : own;
         if (cls->parent == TC_H_ROOT || cls->parent == shaper->handle)
-            return cls->rate < least ? cls->rate : least;
-        least = cls->ceiling < least ? cls->ceiling : least;
+            return own;
+        ceiling = cls->ceiling < ceiling ? cls->ceiling : ceiling;
         cls = class_of(shaper, cls->parent);
     }
     return 0;

@@ -227,6 +227,8 @@ static void what_is_not_shaped_has_no_rate(void **state)
 }
 
 /* Of an HTB whose default class is 20, below 2, below 1. */
+static uint64_t leaf_rate = 1000;
+
 static uint64_t rate_below(uint64_t ceiling, uint64_t above, uint64_t top, uint32_t fallback, uint32_t parent_of_2)
 {
     tti_shaper shaper = asked(&a, &c);
@@ -241,7 +243,7 @@ static uint64_t rate_below(uint64_t ceiling, uint64_t above, uint64_t top, uint3
     tti_shaper_ask_classes(&shaper, question);
     assert_int_equal(tti_shaper_rate(&shaper), 0);
     add_class(&c, 10, ROOT | 2, 0, 3, 3);
-    add_class(&c, 20, ROOT | 2, 0, 1000, ceiling);
+    add_class(&c, 20, ROOT | 2, 0, leaf_rate, ceiling);
     add_class(&c, 2, parent_of_2, 1, 2000, above);
     add_class(&c, 1, TC_H_ROOT, 2, top, 100 * GBIT);
     begin(&c, RTM_NEWTCLASS, OWN, 0x90010001, TC_H_ROOT); /* of another discipline */
@@ -260,6 +262,9 @@ static void the_default_class_borrows_from_those_above(void **state)
     assert_int_equal(rate_below(40 * GBIT, 2 * GBIT, 3 * GBIT, 20, ROOT | 1), 2 * GBIT);
     assert_int_equal(rate_below(40 * GBIT, 50 * GBIT, 40 * GBIT, 20, ROOT | 1), 40 * GBIT);
     assert_int_equal(rate_below(40 * GBIT, 50 * GBIT, 3 * GBIT, 20, ROOT | 1), 3 * GBIT);
+    leaf_rate = GBIT; /* its own, whatever there is above */
+    assert_int_equal(rate_below(GBIT, 2 * GBIT, GBIT / 10, 20, ROOT | 1), GBIT);
+    leaf_rate = 1000;
     assert_int_equal(rate_below(GBIT, 2 * GBIT, 3 * GBIT, 20, TC_H_ROOT), 2000); /* what is at the top borrows nothing */
 }
 

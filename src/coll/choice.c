@@ -157,13 +157,13 @@ static void log_kind(const tti_choice *choice, const tti_team *team, tutti_call_
 
 /* Whether TUTTI_ALGO names an algorithm for calls of a kind, and no size of them is done by it. Registered memory is found out
  * call by call. */
-static bool is_named_in_vain(const tti_choice *choice, int kind)
+static bool is_named_in_vain(const tti_choice *choice, const tti_team *team, int kind)
 {
     const int            wanted = choice->wishes.rows[kind];
     const tti_decision  *d = &choice->decision;
     int                  n, size;
     const tti_algorithm *table = tti_algorithms(&n);
-    bool                 taken = wanted < 0 || tti_is_fused(&table[wanted]);
+    bool                 taken = wanted < 0 || (tti_team_on_one_host(team) && tti_is_fused(&table[wanted]));
 
     for (size = 0; size < TTI_SIZE_CLASSES && !taken; size++)
         taken = d->rows[kind][size] == wanted || d->exact_rows[kind][size] == wanted;
@@ -176,7 +176,7 @@ static void log_vain_wishes(const tti_choice *choice, const tti_team *team)
     const tti_algorithm *table = tti_algorithms(&n);
 
     for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
-        if (is_named_in_vain(choice, kind))
+        if (is_named_in_vain(choice, team, kind))
             tti_log(TTI_LOG_INFO, "group '%s': TUTTI_ALGO names '%s' for %s, which does not serve these ranks: others are taken",
                     team->name, table[choice->wishes.rows[kind]].name, tti_call_kind_name((tutti_call_kind)kind));
 }
