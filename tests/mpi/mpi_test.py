@@ -54,15 +54,15 @@ def what_is_left(process):
         return process.communicate()[0]
 
 
-def run(command, env, ok=True):
-    """What it said. One that ends too late, or another way than it should, ends this."""
+def run(command, env, ok=True, forgiven=None):
+    """What it said. One that ends too late, or another way than it should, ends this, but for one that said what is forgiven."""
     process = subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         said = process.communicate(timeout=LIMIT_S)[0]
     except subprocess.TimeoutExpired:
         process.terminate()  # mpirun, asked like this, ends its ranks
         sys.exit("%s\nhas not ended within %d s; it said:\n%s" % (command, LIMIT_S, what_is_left(process)))
-    if ok is not None and (process.returncode == 0) != ok:
+    if ok is not None and (process.returncode == 0) != ok and (forgiven is None or forgiven not in said):
         sys.exit("%s\nended with %d; it said:\n%s" % (command, process.returncode, said))
     return said
 
@@ -117,16 +117,32 @@ def store(job):
         check_lines(run(job.ranks(2, job.bin / "mpi_store", scratch + "/store"), job.backend()), 2)
 
 
+def run_early(job, program, level):
+    """MPICH lets its locks be from the moment in which MPI_Finalize begins, before it tells anybody; if the plug-in's thread is within a
+    call then, one stays locked, and MPICH ends the process for it. That happens once in a hundred times, and is tried again."""
+    locked = "pthread_mutex_destroy: Device or resource busy" if job.name == "mpich" else None
+    for _ in range(2):
+        said = run(job.ranks(2, program, level), job.backend(), forgiven=locked)
+        if locked is None or locked not in said:
+            return said
+    return run(job.ranks(2, program, level), job.backend())
+
+
 def beside(job):
     program = job.bin / ("mpi_beside_" + job.name)
-    for level in ("multiple", "funneled", "first", "second", "early", "early-theirs"):
-        said = run(job.ranks(2, program, level), job.backend())
-        check_lines(said, 2)
-        if "leaked" in said:  # MPICH counts what a program has made, and not freed, when it ends
-            sys.exit("%s: something of MPI's was left when it ended:\n%s" % (level, said))
+    for level in ("multiple", "funneled", "first", "second"):
+        look_beside(level, run(job.ranks(2, program, level), job.backend()))
+    for level in ("early", "early-theirs"):
+        look_beside(level, run_early(job, program, level))
     for other in job.others():
         said = run(job.ranks(2, program, "other"), job.backend(other))
         check_lines(said, 2)
+
+
+def look_beside(level, said):
+    check_lines(said, 2)
+    if "leaked" in said:  # MPICH counts what a program has made, and not freed, when it ends
+        sys.exit("%s: something of MPI's was left when it ended:\n%s" % (level, said))
 
 
 def reserved_port():
