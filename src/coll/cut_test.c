@@ -192,6 +192,31 @@ static void dear_links_wait_for_little(void **state)
     }
 }
 
+/* As much is under way as 1 Gb/s carry in two round trips, as far as memory goes; chunks are the same, on which ranks agree, and so is
+ * what is under way over a short way. Half as many would have left the link without work. */
+static void a_long_way_is_filled(void **state)
+{
+    const tutti_call call = { .kind = TUTTI_CALL_REDUCE, .dtype = TUTTI_U8, .op = TUTTI_SUM, .root = 0, .count = 64 * MIB };
+    const double     trips_ns[] = { 0, 1e5, 2e6, 2e7, 1e9, 1e15 };
+    size_t           t;
+    int              n;
+
+    (void)state;
+    for (n = 3; n <= 8; n++)
+        for (t = 0; t < sizeof trips_ns / sizeof trips_ns[0]; t++) {
+            const tti_cut near = tti_cut_of(tti_plan_reduce_direct, &call, n, 8);
+            const tti_cut far = tti_cut_over(tti_plan_reduce_direct, &call, n, 8, trips_ns[t]);
+
+            assert_true(far.elements == near.elements && far.n_chunks == near.n_chunks && far.sends == near.sends);
+            assert_true(far.window >= near.window && far.window <= 16 && far.window * far.elements <= 8 * MIB + far.elements);
+            if (t < 2)
+                assert_int_equal(far.window, near.window);
+            if (t == 3)
+                assert_true(far.window * far.elements >= 2500000);
+        }
+    assert_int_equal(tti_cut_over(tti_plan_reduce_direct, &call, 4, 1, 2e7).window, tti_cut_of(tti_plan_reduce_direct, &call, 4, 1).window);
+}
+
 /* Blocks of which only two ranks know the sizes: both find the same chunks in them. */
 static void both_ends_of_a_block_cut_alike(void **state)
 {
@@ -248,6 +273,7 @@ int main(void)
         cmocka_unit_test(the_beginning_of_a_reduce_is_short),
         cmocka_unit_test(cheap_links_and_rings_are_cut_as_always),
         cmocka_unit_test(dear_links_wait_for_little),
+        cmocka_unit_test(a_long_way_is_filled),
         cmocka_unit_test(both_ends_of_a_block_cut_alike),
         cmocka_unit_test(long_parts_go_around_in_chunks),
     };

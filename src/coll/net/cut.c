@@ -19,12 +19,14 @@
  *         in slices is the same the other way round: what the first chunk takes before the root has anything to receive.
  *         Where a byte is dear, the link is what a call waits for, and a message by itself costs little beside its bytes: it has
  *         as many of them as take MESSAGE_NS, and what is under way follows. So the first chunk is sooner on its way back, and the last
- *         one sooner there; a chain, of which every rank waits for one message of each before it, becomes what a broadcast takes. Elsewhere
+ *         one sooner there; a chain, of which every rank waits for one message of each before it, becomes what a broadcast takes. Over
+ *         a long way as much is under way as the link holds of TRIPS round trips, for a chunk takes one at least. Elsewhere
  *         the cores are what it waits for, and more messages are more of their time.
  *         Of two ranks one has all slices. It has nobody to hand a broadcast on to, which stays whole; of a reduce it holds what
  *         comes and what it adds up, so that is cut as a call is of which every rank has a slice.
  * True    A pure function of what all ranks share: of the plan, kind, count and dtype, the number of ranks, and what rank 0 has told
- *         of the link. A ring of all_reduce, whose order of adding goes by the slices of each chunk, is cut the same way
+ *         of the link. The window alone is a rank's own matter: who has more chunks under way than others is ahead of them, by messages
+ *         that wait for their place. A ring of all_reduce, whose order of adding goes by the slices of each chunk, is cut the same way
  *         whatever the link is, and has the same bits in all runs. Those of other plans are not the cut's matter.
  *         Where ranks do not share counts (all_to_all and its kin) both ends of a block know its size, and chunks of a
  *         length that all share would meet; what is gained by that is nothing, so those stay whole, too. */
@@ -46,6 +48,7 @@ enum {
     MESSAGE_NS = 512 * 1024, /* where a byte is dear, and there */
     ROOTED_LEAST = 32 * KIB, /* of a message of a slice to or from a root, and */
     DEAR_WINDOW_LEAST = 4,   /* with fewer the link has nothing to do now and then */
+    TRIPS = 2,               /* of which bytes are under way there: some for what a chunk waits for besides */
     AROUND_CHUNKS = 4, /* of the longest part that goes around, for each rank that it goes to, at least, as above */
     ROOTED_CHUNKS = 8, /* in slices to or from a root, at least, of messages that are long enough */
 };
@@ -169,13 +172,22 @@ static int64_t range_of(plan_form form, int64_t message, int64_t most, int n_ran
 }
 
 /* How many chunks of such a range are under way. */
-static int window_of(plan_form form, int64_t message, int64_t range, int n_ranks)
+static int window_of(plan_form form, int64_t message, int64_t range, int n_ranks, int64_t way)
 {
     const int64_t scratch = keeps_all(form) ? range * n_ranks : range;
+    const int64_t usual = smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
+    int64_t       dear;
 
-    if (is_dear(message) && !keeps_all(form))
-        return (int)smaller(larger(SCRATCH / (MESSAGE / message) / scratch, DEAR_WINDOW_LEAST), WINDOW_MOST);
-    return (int)smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
+    if (!is_dear(message) || keeps_all(form))
+        return (int)usual;
+    dear = smaller(larger(SCRATCH / (MESSAGE / message) / scratch, DEAR_WINDOW_LEAST), WINDOW_MOST);
+    return (int)larger(dear, smaller(way / range, usual));
+}
+
+/* Bytes that links hold. */
+static int64_t way_of(double wire, double trip_ns)
+{
+    return wire < DEAR ? 0 : smaller((int64_t)(TRIPS * trip_ns / wire), SCRATCH);
 }
 
 /* Whole lines, so that what begins on one in a buffer does so in every chunk. */
@@ -196,6 +208,11 @@ tti_cut tti_cut_into(const tutti_call *call, int n_ranks, int64_t elements, int 
 
 tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks, double wire)
 {
+    return tti_cut_over(plan, call, n_ranks, wire, 0);
+}
+
+tti_cut tti_cut_over(tti_plan *plan, const tutti_call *call, int n_ranks, double wire, double trip_ns)
+{
     const int64_t   message = message_of(plan, wire);
     const plan_form form = form_among(form_of(plan, call), call->kind, n_ranks);
     const size_t    element = tutti_dtype_size(call->dtype);
@@ -208,7 +225,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks, double w
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
-    cut.window = window_of(form, message, range, n_ranks);
+    cut.window = window_of(form, message, range, n_ranks, way_of(wire, trip_ns));
     return cut;
 }
 

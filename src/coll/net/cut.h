@@ -22,6 +22,10 @@ typedef struct tti_cut {
  * what a call waits for. */
 tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks, double wire);
 
+/** The same where a round trip to others takes that long, as this rank knows it: more chunks are under way then, on which ranks need not
+ * agree. */
+tti_cut tti_cut_over(tti_plan *plan, const tutti_call *call, int n_ranks, double wire, double trip_ns);
+
 /** The same, of chunks of that many elements: for tests. In ALL_TO_ALL, GATHER_V and SCATTER_V a rank has so many chunks as
  * it has to do with anybody in. */
 tti_cut tti_cut_into(const tutti_call *call, int n_ranks, int64_t elements, int window);

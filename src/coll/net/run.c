@@ -169,7 +169,8 @@ tutti_status tti_net_begin_cut(tti_net *net, const tti_team *team, int lane, tti
 tutti_status tti_net_begin(tti_net *net, const tti_team *team, int lane, tti_plan *plan, const tutti_call *call,
                            const tti_call_note *note)
 {
-    const tti_cut cut = tti_cut_of(plan, call, team->n_ranks, team->wire);
+    const double  trip_ns = 1e3 * tti_messenger_trip_us(team->messenger);
+    const tti_cut cut = tti_cut_over(plan, call, team->n_ranks, team->wire, trip_ns);
 
     return tti_net_begin_cut(net, team, lane, plan, call, note, &cut);
 }

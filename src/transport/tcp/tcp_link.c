@@ -401,13 +401,28 @@ static void tcp_share(tti_link *base, int n_senders)
 
 /* Of a connection that has been made and is idle. What was measured while its ends agreed on it has in it how long a process took to
  * come to its core; the shortest has not: that is what two kernels took. */
-bool tti_tcp_is_near(tti_port *port, tti_handle stream)
+static bool read_trip(tti_port *port, tti_handle stream, uint32_t *us_out)
 {
     tti_stream_facts facts;
 
     if (port->ops->stream_facts == NULL || port->ops->stream_facts(port, stream, &facts) != 0)
         return false;
-    return (facts.least_trip_us > 0 ? facts.least_trip_us : facts.round_trip_us) < NEAR_US;
+    *us_out = facts.least_trip_us > 0 ? facts.least_trip_us : facts.round_trip_us;
+    return true;
+}
+
+uint32_t tti_tcp_trip_us(tti_port *port, tti_handle stream)
+{
+    uint32_t us;
+
+    return read_trip(port, stream, &us) ? us : 0;
+}
+
+bool tti_tcp_is_near(tti_port *port, tti_handle stream)
+{
+    uint32_t us;
+
+    return read_trip(port, stream, &us) && us < NEAR_US;
 }
 
 static void tcp_close(tti_link *base)
