@@ -46,8 +46,8 @@ int sim_print_help(FILE *out, int code)
             "  --fit FILE         write figures of this machine, from messages between two processes and from its memory\n\n"
             "Times are until the last rank has ended. best: of all algorithms that can serve. taken: what the library takes,\n"
             "with its time over that of the best one that it may take unasked, which keeps the call's order of summation;\n"
-            "between hosts it goes by usual figures. knowing: what it would take if it knew the links. (unit): played by one\n"
-            "host, as all do the same.\n"
+            "between hosts it goes by usual figures, and by the rate of a port if that is low. knowing: what it would take if it\n"
+            "knew what messages take. (unit): played by one host, as all do the same.\n"
             "Of two_level and leaders, for hosts with several ranks, what goes between hosts is played, and the rest reckoned.\n");
     return code;
 }

@@ -83,8 +83,8 @@ typedef struct tutti_sim_call {
     const char *algorithm; /* NULL: what the library would take */
     int64_t     bytes;     /* of one rank's part, whole elements */
     tutti_dtype dtype;
-    bool        informed;  /* without algorithm: the choice knows this cluster's links. The library does not: between
-                              hosts it goes by usual figures */
+    bool        informed;  /* without algorithm: the choice knows what a message takes on this cluster. The library does not: between
+                              hosts it goes by usual figures, and by the rate of a port if that is lower */
 } tutti_sim_call;
 
 /** How a time was come by. */

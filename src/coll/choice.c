@@ -104,19 +104,14 @@ static double wire_for(const tti_choice *choice, const tti_team *team, int64_t *
     return wire_of(tti_mesh_link(team->mesh, burst_out));
 }
 
-/* What rank 0 tells. On a link that is quicker than those on which it was measured a byte takes no less: what it takes the
- * cores is in that figure, too. */
+/* What rank 0 tells. */
 static tti_machine machine_for(const tti_choice *choice, const tti_team *team)
 {
     tti_machine  machine = measured_for(team);
     int64_t      burst;
     const double wire = wire_for(choice, team, &burst);
 
-    if (wire > machine.wire) {
-        machine.at_once = (double)burst;
-        machine.wire_at_once = machine.wire;
-        machine.wire = wire;
-    }
+    tti_machine_know_link(&machine, wire, (double)burst);
     return machine;
 }
 

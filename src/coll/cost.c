@@ -41,6 +41,15 @@ tti_machine tti_machine_of_hosts(double crowd)
     return machine;
 }
 
+void tti_machine_know_link(tti_machine *machine, double wire, double at_once)
+{
+    if (wire <= machine->wire)
+        return;
+    machine->at_once = at_once;
+    machine->wire_at_once = machine->wire;
+    machine->wire = wire;
+}
+
 /* Where ranks share cores a meeting was seen to take so many times what it takes to give the core away once for each. */
 #define COMES_AGAIN 2.5
 

@@ -35,6 +35,10 @@ tti_machine tti_machine_of_hosts(double crowd);
  * each, and has a connection to each. Larger worlds go by the usual ones. */
 enum { TTI_HOSTS_HERE_MOST = 16 };
 
+/** A link was found on which a byte takes wire ns, and which lets so many bytes pass at once after a rest. If it is no slower than those
+ * that the figures are of, nothing changes: what a byte takes the cores is in them, too. */
+void tti_machine_know_link(tti_machine *machine, double wire, double at_once);
+
 /** What the rank that has most to do does in one call. Bytes are copied where they are written by it. */
 typedef struct tti_amounts {
     double meets;    /* times that it waits for all, one after the other */

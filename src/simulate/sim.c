@@ -6,8 +6,9 @@
  *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is that of its amounts
  *         (host.c).
  * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
- *         measured there, or by those of hosts that are one machine; in two levels where hosts have several ranks (levels.c).
- *         An informed choice goes by the links of the cluster.
+ *         measured there, or by those of hosts that are one machine, and by the rate of the ports if that is lower, of which the kernel
+ *         tells a group (coll/choice.c); in two levels where hosts have several ranks (levels.c). Calls are cut by that, too.
+ *         An informed choice knows besides what a message and its bytes take on the cluster.
  * Calls   Times of calls one after the other are what a benchmark sees, of ports that let bytes through at once after a rest:
  *         the first calls find full buckets, later ones what time has filled. */
 #include <tutti/simulate.h>
@@ -33,6 +34,7 @@ struct tutti_sim {
     tti_decision usual, informed; /* in two levels where the cluster has them, and then also */
     tti_decision usual_across, informed_across; /* of its hosts among themselves, and */
     tti_decision usual_alone, informed_alone;   /* where each of them has one carrier in a call */
+    double       wire; /* ns that a byte takes between hosts, as a group takes it */
 };
 
 /* ---- the choice -------------------------------------------------------------------------------- */
@@ -62,25 +64,25 @@ static tti_machine machine_of(const tti_cluster *cluster)
     return machine;
 }
 
-/* figures: room for those of the cluster's levels. */
-static tti_question question_of(const tti_cluster *cluster, const tti_machine *machine, tti_level_figures *figures)
+/* figures: room for those of the cluster's levels. wire: by which a group cuts its calls. */
+static tti_question question_of(const tti_cluster *cluster, const tti_machine *machine, double wire, tti_level_figures *figures)
 {
     static const tti_tune no_tune;
     const bool            one_host = on_one_host(cluster);
 
     *figures = tti_sim_level_figures(cluster);
     return (tti_question){ .tune = &no_tune, .machine = machine, .turns = one_host ? tti_cluster_turns(cluster) : 1,
-                           .one_host = one_host, .n_ranks = tti_cluster_ranks(cluster),
+                           .one_host = one_host, .n_ranks = tti_cluster_ranks(cluster), .wire = wire,
                            .levels = in_levels(cluster) ? figures : NULL };
 }
 
 /* And for what goes across, where there are levels. */
-static void decide_by(const tti_cluster *cluster, const tti_machine *machine, const tti_wishes *wishes, tti_decision *all_out,
-                      tti_decision *across_out, tti_decision *alone_out)
+static void decide_by(const tti_cluster *cluster, const tti_machine *machine, double wire, const tti_wishes *wishes,
+                      tti_decision *all_out, tti_decision *across_out, tti_decision *alone_out)
 {
     tti_level_figures    figures;
     tti_machine          shared;
-    tti_question         question = question_of(cluster, machine, &figures), across;
+    tti_question         question = question_of(cluster, machine, wire, &figures), across;
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);
 
@@ -95,14 +97,24 @@ static void decide_by(const tti_cluster *cluster, const tti_machine *machine, co
     tti_decide(&across, rows, n, alone_out);
 }
 
-/* What a group goes by that measures nothing between hosts: coll/choice.c. */
+/* Backwards from what describe() has made. */
+static double gbit_of(const tti_cluster *c)
+{
+    return 8 / (c->figures.port_byte * (c->one_machine ? TTI_SHARE_OF_SHAPER : TTI_SHARE_OF_LINE));
+}
+
+/* What a group goes by that measures nothing between hosts, and is told what a port carries: coll/choice.c. */
 static tti_machine usual_machine(const tti_cluster *cluster, const tti_machine *informed)
 {
+    tti_machine machine = tti_machine_default;
+
     if (on_one_host(cluster))
         return *informed;
     if (cluster->one_machine && tti_cluster_ranks(cluster) <= TTI_HOSTS_HERE_MOST)
-        return tti_machine_of_hosts((double)tti_cluster_ranks(cluster) / cluster->cores);
-    return tti_machine_default;
+        machine = tti_machine_of_hosts((double)tti_cluster_ranks(cluster) / cluster->cores);
+    if (cluster->hosts > 1)
+        tti_machine_know_link(&machine, 8 / gbit_of(cluster), cluster->burst);
+    return machine;
 }
 
 static tutti_status decide(tutti_sim *sim)
@@ -113,9 +125,9 @@ static tutti_status decide(tutti_sim *sim)
 
     if (st != TUTTI_OK)
         return st;
-    decide_by(&sim->cluster, &informed, &wishes, &sim->informed, &sim->informed_across,
-              &sim->informed_alone);
-    decide_by(&sim->cluster, &usual, &wishes, &sim->usual, &sim->usual_across, &sim->usual_alone);
+    sim->wire = usual.wire;
+    decide_by(&sim->cluster, &informed, usual.wire, &wishes, &sim->informed, &sim->informed_across, &sim->informed_alone);
+    decide_by(&sim->cluster, &usual, usual.wire, &wishes, &sim->usual, &sim->usual_across, &sim->usual_alone);
     return TUTTI_OK;
 }
 
@@ -216,12 +228,6 @@ tutti_status tutti_sim_open(const tutti_sim_options *options, tutti_sim **sim_ou
     return st;
 }
 
-/* Backwards from what describe() has made. */
-static double gbit_of(const tti_cluster *c)
-{
-    return 8 / (c->figures.port_byte * (c->one_machine ? TTI_SHARE_OF_SHAPER : TTI_SHARE_OF_LINE));
-}
-
 tutti_status tutti_sim_get_options(const tutti_sim *sim, tutti_sim_options *options_out)
 {
     const tti_cluster *c = &sim->cluster;
@@ -315,11 +321,12 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
     return TUTTI_OK;
 }
 
-/* By so much as cost.c knows, on such a machine. */
-static double reckon(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes, const tti_machine *machine)
+/* By so much as cost.c knows, on this cluster. */
+static double reckon(const tutti_sim *sim, const tti_algorithm *row, int64_t bytes)
 {
+    const tti_machine  machine = machine_of(&sim->cluster);
     tti_level_figures  figures;
-    const tti_question question = question_of(cluster, machine, &figures);
+    const tti_question question = question_of(&sim->cluster, &machine, sim->wire, &figures);
 
     return tti_believed_cost(&question, row, bytes) / 1000;
 }
@@ -421,7 +428,7 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
 {
     tti_sim_levels  levels = { .counts = NULL };
     tti_tape_call   played = { .plan = row->plan, .kind = row->kind, .root = has_root(row->kind) ? 0 : -1,
-                               .count = count, .dtype = call->dtype };
+                               .count = count, .dtype = call->dtype, .wire = sim->wire };
     const tti_tape_limits limits = { .full = TTI_TAPE_FULL, .most = sim->messages_max };
     const int           n = tti_cluster_ranks(&sim->cluster);
     tti_tape            tape = { .n_ranks = 0 };
@@ -507,9 +514,7 @@ tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim
     r.algorithm = row->name;
     r.candidate = may_be_taken(&sim->cluster, row, call);
     if (tti_cluster_ranks(&sim->cluster) > 1) {
-        const tti_machine machine = machine_of(&sim->cluster);
-
-        r.model_us = reckon(&sim->cluster, row, call->bytes, &machine);
+        r.model_us = reckon(sim, row, call->bytes);
         r.us = row->staged != NULL ? tti_sim_host_time(&sim->cluster, row, call->bytes) / 1000 : 0;
     }
     if (row->staged == NULL)

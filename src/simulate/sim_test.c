@@ -104,6 +104,31 @@ static void links_tell(void **state)
     tutti_sim_close(quick);
 }
 
+static const char *chosen(const tutti_sim *sim, const char *op, int64_t bytes)
+{
+    const tutti_sim_call call = { .op = op, .bytes = bytes, .dtype = TUTTI_F32 };
+    const char          *name = NULL;
+
+    assert_int_equal(tutti_sim_choose(sim, &call, &name), TUTTI_OK);
+    return name;
+}
+
+/* A group is told what a port carries, and goes by that where it is little: shorter messages, fewer bytes in more of them. */
+static void slow_ports_are_known(void **state)
+{
+    tutti_sim *slow = cluster(8, 1, 1), *quick = cluster(8, 1, 10), *quicker = cluster(8, 1, 100);
+
+    (void)state;
+    assert_true(run(slow, "reduce", "direct", 16 << 20).messages > run(quick, "reduce", "direct", 16 << 20).messages);
+    assert_int_equal(run(quick, "reduce", "direct", 16 << 20).messages, run(quicker, "reduce", "direct", 16 << 20).messages);
+    assert_string_equal(chosen(slow, "all_reduce", 4 << 10), "direct");
+    assert_string_equal(chosen(quick, "all_reduce", 4 << 10), "one_shot");
+    assert_string_equal(chosen(quicker, "all_reduce", 4 << 10), "one_shot");
+    tutti_sim_close(slow);
+    tutti_sim_close(quick);
+    tutti_sim_close(quicker);
+}
+
 static void ten_thousand_ranks_choose(void **state)
 {
     tutti_sim           *sim = cluster(10000, 1, 100);
@@ -713,6 +738,7 @@ int main(void)
         cmocka_unit_test(one_host_is_reckoned),
         cmocka_unit_test(one_rank_takes_no_time),
         cmocka_unit_test(links_tell),
+        cmocka_unit_test(slow_ports_are_known),
         cmocka_unit_test(ten_thousand_ranks_choose),
         cmocka_unit_test(hosts_of_several_ranks_choose),
         cmocka_unit_test(levels_send_what_hosts_have),

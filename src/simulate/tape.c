@@ -305,7 +305,7 @@ static void cut_call(maker *m, int n_ranks)
         m->cut = tti_cut_into(&call, n_ranks, m->call->levels->per_piece, TTI_LEVEL_FLIGHTS);
         m->cut.n_chunks = m->call->levels->pieces;
     } else {
-        m->cut = tti_cut_of(m->call->plan, &call, n_ranks, 0);
+        m->cut = tti_cut_over(m->call->plan, &call, n_ranks, m->call->wire, 2 * m->cluster->figures.far.latency);
     }
     m->tape->n_pieces = m->cut.n_chunks;
     m->tape->window = m->cut.window < m->cut.n_chunks ? m->cut.window : m->cut.n_chunks;

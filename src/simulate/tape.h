@@ -64,6 +64,7 @@ typedef struct tti_tape_call {
     int             root;
     int64_t         count; /* elements of one rank's part */
     tutti_dtype     dtype;
+    double          wire;  /* ns of a byte between hosts, as ranks were told: tti_cut_of(); 0: they were not */
 } tti_tape_call;
 
 /** Messages of a tape. */
