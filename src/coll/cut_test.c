@@ -192,28 +192,40 @@ static void dear_links_wait_for_little(void **state)
     }
 }
 
+static void check_way(tti_plan *plan, tutti_call_kind kind, int64_t bytes, int n_ranks, double trip_ns)
+{
+    const tutti_call call = { .kind = kind, .dtype = TUTTI_U8, .op = TUTTI_SUM, .root = 0, .count = bytes };
+    const tti_cut    near = tti_cut_of(plan, &call, n_ranks, 8), far = tti_cut_over(plan, &call, n_ranks, 8, trip_ns);
+    const int64_t    under_way = far.window * far.elements;
+
+    assert_true(far.elements == near.elements && far.n_chunks == near.n_chunks && far.sends == near.sends);
+    assert_true(far.window >= near.window && far.window <= 128);
+    if (far.n_chunks == 1)
+        return;
+    assert_true(under_way <= 8 * MIB + 2 * far.elements || far.window == near.window);
+    assert_true((double)under_way >= 2 * trip_ns / 8 || under_way >= 7 * MIB);
+    if (trip_ns <= 1e5)
+        assert_int_equal(far.window, near.window);
+}
+
 /* As much is under way as 1 Gb/s carry in two round trips, as far as memory goes; chunks are the same, on which ranks agree, and so is
- * what is under way over a short way. Half as many would have left the link without work. */
+ * what is under way over a short way, and on a quicker link. */
 static void a_long_way_is_filled(void **state)
 {
-    const tutti_call call = { .kind = TUTTI_CALL_REDUCE, .dtype = TUTTI_U8, .op = TUTTI_SUM, .root = 0, .count = 64 * MIB };
-    const double     trips_ns[] = { 0, 1e5, 2e6, 2e7, 1e9, 1e15 };
-    size_t           t;
-    int              n;
+    static const double  trips_ns[] = { 0, 1e5, 2e6, 2e7, 1e9, 1e15 };
+    static const int64_t bytes[] = { MIB, 2 * MIB, 16 * MIB, 64 * MIB };
+    const tutti_call     call = { .kind = TUTTI_CALL_REDUCE, .dtype = TUTTI_U8, .op = TUTTI_SUM, .root = 0, .count = 64 * MIB };
+    size_t               t, b;
+    int                  n;
 
     (void)state;
     for (n = 3; n <= 8; n++)
-        for (t = 0; t < sizeof trips_ns / sizeof trips_ns[0]; t++) {
-            const tti_cut near = tti_cut_of(tti_plan_reduce_direct, &call, n, 8);
-            const tti_cut far = tti_cut_over(tti_plan_reduce_direct, &call, n, 8, trips_ns[t]);
-
-            assert_true(far.elements == near.elements && far.n_chunks == near.n_chunks && far.sends == near.sends);
-            assert_true(far.window >= near.window && far.window <= 16 && far.window * far.elements <= 8 * MIB + far.elements);
-            if (t < 2)
-                assert_int_equal(far.window, near.window);
-            if (t == 3)
-                assert_true(far.window * far.elements >= 2500000);
-        }
+        for (t = 0; t < sizeof trips_ns / sizeof trips_ns[0]; t++)
+            for (b = 0; b < sizeof bytes / sizeof bytes[0]; b++) {
+                check_way(tti_plan_reduce_direct, TUTTI_CALL_REDUCE, bytes[b], n, trips_ns[t]);
+                check_way(tti_plan_broadcast_chain, TUTTI_CALL_BROADCAST, bytes[b], n, trips_ns[t]);
+                check_way(tti_plan_all_reduce_direct, TUTTI_CALL_ALL_REDUCE, bytes[b], n, trips_ns[t]);
+            }
     assert_int_equal(tti_cut_over(tti_plan_reduce_direct, &call, 4, 1, 2e7).window, tti_cut_of(tti_plan_reduce_direct, &call, 4, 1).window);
 }
 

@@ -453,11 +453,6 @@ tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns)
     return st != TUTTI_OK ? st : outcome(request);
 }
 
-uint32_t tti_messenger_trip_us(const tti_messenger *m)
-{
-    return atomic_load_explicit(&m->trip_us, memory_order_relaxed);
-}
-
 uint32_t tti_messenger_ended(const tti_messenger *m)
 {
     return atomic_load_explicit(&m->ended, memory_order_acquire);

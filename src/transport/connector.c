@@ -241,15 +241,6 @@ static void give_back_congestion(tti_connector *c, int rank, tti_handle stream)
         tti_log(TTI_LOG_WARN, "the connection to rank %d has another congestion control than the system's: %s", rank, tutti_last_error());
 }
 
-/* Of one connection, as all of a member go one way. The connector's thread alone writes it. */
-static void note_trip(tti_connector *c, tti_handle stream)
-{
-    const uint32_t us = tti_tcp_trip_us(c->port, stream);
-
-    if (us > atomic_load_explicit(&c->m->trip_us, memory_order_relaxed))
-        atomic_store_explicit(&c->m->trip_us, us, memory_order_relaxed);
-}
-
 /* What goes over the connections: all, or what a transport has to be told. */
 static tutti_status open_link(tti_connector *c, int rank, const tti_handle *streams, tti_link **link_out)
 {
@@ -278,7 +269,6 @@ static void opened(void *context, int rank, const tti_handle *streams)
         return;
     }
     log_opened(c, rank, streams[0]);
-    note_trip(c, streams[0]);
     tti_lock(&m->lock);
     m->lanes[rank].link = link;
     m->lanes[rank].way = TTI_WAY_OPEN;

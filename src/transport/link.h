@@ -54,6 +54,8 @@ typedef struct tti_link_ops {
     void (*share)(tti_link *link, int n_senders);
     /* Optional; NULL: unknown. How long ago, in ms, bytes last came from the peer; UINT32_MAX: unknown. System calls. */
     uint32_t (*data_ms)(const tti_link *link);
+    /* Optional; NULL: unknown. The shortest round trip that was seen, in microseconds; 0: unknown. A system call. */
+    uint32_t (*trip_us)(const tti_link *link);
 } tti_link_ops;
 
 struct tti_link {

@@ -432,3 +432,19 @@ void tti_messenger_close(tti_messenger *m)
     free(m->poll_set);
     free(m);
 }
+
+uint32_t tti_messenger_trip_us(tti_messenger *m, const int *ranks, int n)
+{
+    uint32_t longest = 0;
+    int      i;
+
+    tti_lock(&m->lock);
+    for (i = 0; i < n; i++) {
+        const tti_link *link = m->lanes[ranks[i]].link;
+        const uint32_t  us = link != NULL && link->ops->trip_us != NULL ? link->ops->trip_us(link) : 0;
+
+        longest = us > longest ? us : longest;
+    }
+    tti_unlock(&m->lock);
+    return longest;
+}

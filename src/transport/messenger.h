@@ -114,9 +114,9 @@ tutti_status tti_messenger_learn(tti_messenger *messenger, uint32_t group, const
 tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns);
 bool         tti_request_ended(tti_request *request);
 
-/** The longest round trip to a member of another host, of those that there are connections to, as it was when they were made, in
- * microseconds; 0: there are none, or nobody knows. Any thread. */
-uint32_t tti_messenger_trip_us(const tti_messenger *messenger);
+/** The longest round trip to any of ranks[n], of those that there are connections to, in microseconds: the shortest that was seen on
+ * each. 0: there are none, or nobody knows. A system call for each; any thread. */
+uint32_t tti_messenger_trip_us(tti_messenger *messenger, const int *ranks, int n);
 
 /** How many requests have ended so far, of all there were; it wraps. For tti_request_wait_any(). */
 uint32_t tti_messenger_ended(const tti_messenger *messenger);

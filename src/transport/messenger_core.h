@@ -55,7 +55,6 @@ struct tti_messenger {
                              * under the lock, and only a hint to those without it */
     int         under_way; /* requests that have not ended */
     _Atomic uint32_t ended; /* requests that have; written under the lock, after they are marked */
-    _Atomic uint32_t trip_us; /* tti_messenger_trip_us(); the connector's thread writes it. A hint, of which nothing else hangs */
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
     bool        cut_short; /* a group was given up, or left, with something under way */
     int64_t     cut_ns;    /* when connections were last asked whether they are cut */

@@ -20,7 +20,7 @@
  *         Where a byte is dear, the link is what a call waits for, and a message by itself costs little beside its bytes: it has
  *         as many of them as take MESSAGE_NS, and what is under way follows. So the first chunk is sooner on its way back, and the last
  *         one sooner there; a chain, of which every rank waits for one message of each before it, becomes what a broadcast takes. Over
- *         a long way as much is under way as the link holds of TRIPS round trips, for a chunk takes one at least. Elsewhere
+ *         a long way as much is under way as a link carries in TRIPS round trips, for a chunk takes one at least, or SCRATCH. Elsewhere
  *         the cores are what it waits for, and more messages are more of their time.
  *         Of two ranks one has all slices. It has nobody to hand a broadcast on to, which stays whole; of a reduce it holds what
  *         comes and what it adds up, so that is cut as a call is of which every rank has a slice.
@@ -48,6 +48,7 @@ enum {
     MESSAGE_NS = 512 * 1024, /* where a byte is dear, and there */
     ROOTED_LEAST = 32 * KIB, /* of a message of a slice to or from a root, and */
     DEAR_WINDOW_LEAST = 4,   /* with fewer the link has nothing to do now and then */
+    FAR_WINDOW_MOST = 128,   /* over a long way: pieces of 64 KiB fill SCRATCH, */
     TRIPS = 2,               /* of which bytes are under way there: some for what a chunk waits for besides */
     AROUND_CHUNKS = 4, /* of the longest part that goes around, for each rank that it goes to, at least, as above */
     ROOTED_CHUNKS = 8, /* in slices to or from a root, at least, of messages that are long enough */
@@ -133,10 +134,15 @@ static bool keeps_all(plan_form form)
     return form == AS_A_WHOLE || form == IN_BLOCKS;
 }
 
+bool tti_wire_is_dear(double wire)
+{
+    return wire >= DEAR;
+}
+
 /* A message, by what a byte of it takes. */
 static int64_t message_of(tti_plan *plan, double wire)
 {
-    return wire < DEAR || plan == tti_plan_all_reduce_ring ? MESSAGE : larger((int64_t)(MESSAGE_NS / wire), MESSAGE_LEAST);
+    return !tti_wire_is_dear(wire) || plan == tti_plan_all_reduce_ring ? MESSAGE : larger((int64_t)(MESSAGE_NS / wire), MESSAGE_LEAST);
 }
 
 static bool is_dear(int64_t message)
@@ -172,22 +178,21 @@ static int64_t range_of(plan_form form, int64_t message, int64_t most, int n_ran
 }
 
 /* How many chunks of such a range are under way. */
-static int window_of(plan_form form, int64_t message, int64_t range, int n_ranks, int64_t way)
+static int window_of(plan_form form, int64_t message, int64_t range, int n_ranks)
 {
     const int64_t scratch = keeps_all(form) ? range * n_ranks : range;
-    const int64_t usual = smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
-    int64_t       dear;
 
-    if (!is_dear(message) || keeps_all(form))
-        return (int)usual;
-    dear = smaller(larger(SCRATCH / (MESSAGE / message) / scratch, DEAR_WINDOW_LEAST), WINDOW_MOST);
-    return (int)larger(dear, smaller(way / range, usual));
+    if (is_dear(message) && !keeps_all(form))
+        return (int)smaller(larger(SCRATCH / (MESSAGE / message) / scratch, DEAR_WINDOW_LEAST), WINDOW_MOST);
+    return (int)smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
 }
 
-/* Bytes that links hold. */
-static int64_t way_of(double wire, double trip_ns)
+/* How many of so many bytes fill a way. */
+static int window_over(int64_t bytes, double wire, double trip_ns)
 {
-    return wire < DEAR ? 0 : smaller((int64_t)(TRIPS * trip_ns / wire), SCRATCH);
+    const int64_t way = tti_wire_is_dear(wire) ? smaller((int64_t)(TRIPS * trip_ns / wire), SCRATCH) : 0;
+
+    return (int)smaller((way + bytes - 1) / bytes, FAR_WINDOW_MOST);
 }
 
 /* Whole lines, so that what begins on one in a buffer does so in every chunk. */
@@ -225,7 +230,9 @@ tti_cut tti_cut_over(tti_plan *plan, const tutti_call *call, int n_ranks, double
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
-    cut.window = window_of(form, message, range, n_ranks, way_of(wire, trip_ns));
+    cut.window = window_of(form, message, range, n_ranks);
+    if (!keeps_all(form))
+        cut.window = (int)larger(cut.window, window_over(cut.elements * (int64_t)element, wire, trip_ns));
     return cut;
 }
 

@@ -17,6 +17,9 @@ typedef struct tti_cut {
     int     sends;    /* and of each so many messages to others */
 } tti_cut;
 
+/** Whether a byte to another host takes so many ns that a call waits for the link rather than for cores. */
+bool tti_wire_is_dear(double wire);
+
 /** How a call is cut that is done by plan: the same on all ranks, which all have its kind, dtype, count, and lists of counts
  * where they share those. wire: ns that a byte takes to another host, as all ranks take it; less than 2, and unknown (0): not
  * what a call waits for. */

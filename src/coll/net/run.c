@@ -20,7 +20,8 @@
  *         one lane, on every rank, the second is begun when all of the first is posted, for sends as for receives: it
  *         has ended, or tti_net_has_given(). Messages with equal keys arrive in the order sent: so nothing of a call can be
  *         taken by the next. Calls in different lanes know nothing of each other.
- *         A rank is at most a window of chunks ahead of what others have given it; what comes before it is asked for
+ *         A rank is at most its window of chunks ahead of what others have given it, and one that is given nothing, as the root of a
+ *         chain, of what sockets take; windows may differ. What comes before it is asked for
  *         is kept by the messenger: so it is asked for early, whole windows of chunks and a phase ahead (motion.c).
  * Fails   The first failure is worded and told to the caller; before that all messages of the group
  *         are aborted and waited for, because they borrow the caller's buffers. The group is
@@ -166,11 +167,20 @@ tutti_status tti_net_begin_cut(tti_net *net, const tti_team *team, int lane, tti
     return st == TUTTI_OK ? TUTTI_OK : give_up(net, st); /* others wait for this rank */
 }
 
+/* How far others are is asked only where it may count. */
+static tti_cut cut_of(const tti_team *team, tti_plan *plan, const tutti_call *call)
+{
+    const tti_cut cut = tti_cut_of(plan, call, team->n_ranks, team->wire);
+
+    if (cut.n_chunks <= cut.window || !tti_wire_is_dear(team->wire))
+        return cut;
+    return tti_cut_over(plan, call, team->n_ranks, team->wire, 1e3 * tti_messenger_trip_us(team->messenger, team->ranks, team->n_ranks));
+}
+
 tutti_status tti_net_begin(tti_net *net, const tti_team *team, int lane, tti_plan *plan, const tutti_call *call,
                            const tti_call_note *note)
 {
-    const double  trip_ns = 1e3 * tti_messenger_trip_us(team->messenger);
-    const tti_cut cut = tti_cut_over(plan, call, team->n_ranks, team->wire, trip_ns);
+    const tti_cut cut = cut_of(team, plan, call);
 
     return tti_net_begin_cut(net, team, lane, plan, call, note, &cut);
 }

@@ -411,18 +411,20 @@ static bool read_trip(tti_port *port, tti_handle stream, uint32_t *us_out)
     return true;
 }
 
-uint32_t tti_tcp_trip_us(tti_port *port, tti_handle stream)
-{
-    uint32_t us;
-
-    return read_trip(port, stream, &us) ? us : 0;
-}
-
 bool tti_tcp_is_near(tti_port *port, tti_handle stream)
 {
     uint32_t us;
 
     return read_trip(port, stream, &us) && us < NEAR_US;
+}
+
+/* All of a member's connections go one way. */
+static uint32_t tcp_trip_us(const tti_link *base)
+{
+    const tcp_link *link = (const tcp_link *)base;
+    uint32_t        us;
+
+    return read_trip(link->port, link->streams[0], &us) ? us : 0;
 }
 
 static void tcp_close(tti_link *base)
@@ -439,6 +441,7 @@ static const tti_link_ops tcp_ops = {
     .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .out_handle = tcp_out_handle, .close = tcp_close,
     .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
     .is_cut = tcp_is_cut, .is_quiet = tcp_is_quiet, .is_delivering = tcp_is_delivering, .share = tcp_share, .data_ms = tcp_data_ms,
+    .trip_us = tcp_trip_us,
 };
 
 /* Who computes reads nothing for long, and sends nothing until he has had his turn of the core. */

@@ -14,9 +14,8 @@ enum { TTI_TCP_STRIPES_MAX = 8, TTI_TCP_STRIPE_BYTES = 64 << 10 };
 tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_streams, int peer_rank, const tti_rails *rails,
                                tti_link **link_out);
 
-/** The round trip of a connection that has been made, and is idle, in microseconds; 0: not known. */
-uint32_t tti_tcp_trip_us(tti_port *port, tti_handle stream);
-/** Whether its way is so short that the kernel's ideas of long ones do harm there: less than half a millisecond there and back. */
+/** Whether the way of a connection that has been made, and is idle, is so short that the kernel's ideas of long ones do harm there:
+ * less than half a millisecond there and back. */
 bool tti_tcp_is_near(tti_port *port, tti_handle stream);
 
 #endif
