@@ -3,7 +3,7 @@
 
 Rounds in which the cores changed from near to far, or back, are left out: what was measured one after the other
 did not meet the same machine. A cell counts once for each of near and far. It is lost when it was behind (rows.py)
-in two runs, whatever the label of either. Each goal says which cells it is about, so that a run of few cells
+in two runs, whatever the label of either: of one run alone that is not known. Each goal says which cells it is about, so that a run of few cells
 shows what it has; a goal of no cells is left out.
 """
 import collections
@@ -64,6 +64,13 @@ class Cells:
         """What a cell is one with in other runs: there the cores may have been near or far."""
         return cell._replace(label="")
 
+    def runs_at_most(self, who=rows.US):
+        """In how many runs a cell was measured beside a peer, of that with the most. Rounds of one run are not counted."""
+        found = collections.defaultdict(set)
+        for cell in self.cells:
+            found[self.same(cell)].update(self.per_run(cell, self.rival, who))
+        return max(map(len, found.values()), default=0)
+
     def runs_behind(self, who=rows.US):
         """{same(cell): runs in which it was behind}"""
         found = collections.defaultdict(set)
@@ -72,6 +79,11 @@ class Cells:
                 if rows.behind(values):
                     found[self.same(cell)].add(run)
         return found
+
+
+def mark(goal):
+    """The last column: nothing is aimed at, or it is not known, or it is."""
+    return {True: "yes", False: "no"}.get(goal.reached, "" if goal.wanted == "-" else "-")
 
 
 def is_thin(cell):
@@ -91,8 +103,9 @@ def lost(cells, who=rows.US):
     if not judged:
         return []
     words = "on registered memory, " if who != rows.US else ""
-    return [Goal(f"{words}cells lost to the best peer, in two runs", "none", f"{len(found)} of {len(judged)}",
-                 not found, found),
+    twice = f"{words}cells lost to the best peer, in two runs"
+    return [Goal(twice, "none", f"{len(found)} of {len(judged)}", not found, found) if cells.runs_at_most(who) > 1 else
+            Goal(twice, "none", "one run", None, []),
             Goal(f"{words}cells behind the best peer in one run", "-", f"{len(once)} of {len(judged)}", None, once)]
 
 

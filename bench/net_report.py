@@ -154,7 +154,7 @@ def goal_lines(cells):
     some = all_goals(cells)
     lines += ["| goal | wanted | found | |", "|---|---|---|---|"] if some else []
     for g in some:
-        lines.append(f"| {g.what} | {g.wanted} | {g.found} | {({None: '', True: 'yes', False: 'no'})[g.reached]} |")
+        lines.append(f"| {g.what} | {g.wanted} | {g.found} | {goals.mark(g)} |")
     lines.append("")
     for g in some:
         if g.missed and not g.reached:

@@ -108,8 +108,7 @@ def goal_lines(runs, column):
         lines += [f"Worst cell: {name_of(cell)} ({cell.label}): {ratio:.2f} times the time of the best peer.", ""]
     lines += ["| goal | wanted | found | |", "|---|---|---|---|"]
     for g in some:
-        reached = {None: "", True: "yes", False: "no"}[g.reached]
-        lines.append(f"| {g.what} | {g.wanted} | {g.found} | {reached} |")
+        lines.append(f"| {g.what} | {g.wanted} | {g.found} | {goals.mark(g)} |")
     lines.append("")
     for g in some:
         if g.missed and not g.reached:

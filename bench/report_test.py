@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import goals  # noqa: E402
+import net_report  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
 import rounds  # noqa: E402
@@ -134,12 +135,23 @@ class Goals(unittest.TestCase):
         slow = rounds_of([12, 11, 13], [10, 10, 10])
         far = rounds_of([12, 11, 13], [10, 10, 10], label="far")
         fast = rounds_of([9, 9, 9], [10, 10, 10], bytes=8)
-        self.assertEqual(self.goal("cells lost", slow + fast), ("0 of 2", True, []))
         self.assertEqual(self.goal("cells behind", slow + fast), ("1 of 2", None, [4096]))
         self.assertEqual(self.goal("cells lost", slow + fast, slow + fast), ("1 of 2", False, [4096]))
         self.assertEqual(self.goal("cells lost", slow, far), ("2 of 2", False, [4096, 4096]))
         self.assertEqual(self.goal("cells lost", slow, rounds_of([12, 9, 9], [10] * 3)), ("0 of 1", True, []))
         self.assertEqual(self.goal("cells lost", slow, slow[:4], rounds_of([5], [10], label="mixed"))[0], "1 of 1")
+
+    def test_lost_is_not_known_of_one_run(self):
+        """However many rounds and parts it has; nor of two that share no cell."""
+        slow, other = rounds_of([12] * 5, [10] * 5), rounds_of([12] * 5, [10] * 5, bytes=8)
+        again = [{**r, "part": r["part"] + 1} for r in slow]
+        for runs in ([slow], [slow + again], [slow, other]):
+            self.assertEqual(self.goal("cells lost", *runs), ("one run", None, []))
+        self.assertEqual(self.goal("cells lost", slow, slow + other), ("1 of 2", False, [4096]))
+        line = "| cells lost to the best peer, in two runs | none | one run | - |"
+        for page in (report.text(["x"], [slow], {}), net_report.text(["x"], [rounds_of([12] * 5, [10] * 5, label="2x1 1G")], {})):
+            self.assertEqual(page.count(line), len(rows.MEASURES))
+            self.assertNotIn("ells lost to the best peer, in two runs; these", page)
 
     def test_registered_memory_is_judged_for_itself(self):
         run = rounds_of([5, 5], [10, 10]) + [row(12, round=i, contender="registered") for i in (0, 1)]
