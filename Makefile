@@ -299,14 +299,14 @@ bench-compressed: release
 	python3 -B bench/compressed.py --bin build/release/bin --out $(COMPRESSED) $(COMPRESSED_OPTIONS)
 
 REPORT ?= bench/results/full-20261122-a.tsv bench/results/full-20261122-d.tsv
+REPORT_HOSTS ?= bench/results/grid-net-20261123-b.tsv
+REPORT_FAR ?= $(wildcard bench/results/delay-*.tsv)
 
-## bench-report  docs/performance.md from rows of runs on this host (REPORT=), performance-hosts.md and -far.md from bench/results/net-*.tsv and delay-*.tsv
+## bench-report  docs/performance.md, performance-hosts.md and performance-far.md from rows of runs (REPORT=, REPORT_HOSTS=, REPORT_FAR=)
 bench-report:
 	python3 -B bench/report.py $(REPORT) --page docs/performance.md --pictures docs/pictures
-	@if ls bench/results/net-*.tsv >/dev/null 2>&1; then \
-	    python3 -B bench/net_report.py bench/results/net-*.tsv --page docs/performance-hosts.md --pictures docs/pictures; fi
-	@if ls bench/results/delay-*.tsv >/dev/null 2>&1; then \
-	    python3 -B bench/net_report.py bench/results/delay-*.tsv --page docs/performance-far.md; fi
+	python3 -B bench/net_report.py $(REPORT_HOSTS) --page docs/performance-hosts.md --pictures docs/pictures
+	python3 -B bench/net_report.py $(REPORT_FAR) --page docs/performance-far.md
 
 ## clean     remove build/
 clean:
