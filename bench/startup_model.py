@@ -29,7 +29,7 @@ import subprocess
 
 LIST, RUNS = 256, 5
 TOGETHER = 64  # scribe.h
-CARD_BYTES, JOIN_BYTES, CLERK_BYTES, SMALL_BYTES = 272, 248, 128, 16
+CARD_BYTES, JOIN_BYTES, CLERK_BYTES, SMALL_BYTES = 280, 264, 128, 16  # tti_card, tti_join, tti_clerk; of most other answers, about
 
 
 class Server:
@@ -227,6 +227,14 @@ def one_by_one(model, ranks):
     return ranks * (model.connection + (2.0 * ranks + 8) * model.request)
 
 
+def line(model, alone, ranks):
+    """A row of the table; alone is the model without clerks."""
+    (ended, server), (ended_alone, busier) = play(model, ranks), play(alone, ranks)
+    return (f"| {ranks:,} | {ended / 1e9:.2f} s | {server.busy_ns / 1e9:.2f} s | {server.requests / ranks:.1f} | "
+            f"{server.sent / 1e9:.3f} GB | {ended_alone / 1e9:.2f} s | {busier.busy_ns / 1e9:.2f} s | {busier.sent / 1e9:.3f} GB | "
+            f"{one_by_one(model, ranks) / 1e9:.1f} s |")
+
+
 def measured_constants(directory):
     """Medians of some runs."""
     runs = [subprocess.run([str(directory / "startup_store")], capture_output=True, text=True, check=True).stdout
@@ -254,10 +262,7 @@ def main():
           "| ranks | joined, first barrier | server busy | requests per rank | bytes from the server "
           "| each rank reads: joined | server busy | bytes | one card per request: server busy |\n" + "|---" * 9 + "|")
     for ranks in s.ranks:
-        (ended, server), (ended_alone, busier) = play(model, ranks), play(alone, ranks)
-        print(f"| {ranks:,} | {ended / 1e9:.2f} s | {server.busy_ns / 1e9:.2f} s | {server.requests / ranks:.1f} | "
-              f"{server.sent / 1e9:.3f} GB | {ended_alone / 1e9:.2f} s | {busier.busy_ns / 1e9:.2f} s | {busier.sent / 1e9:.3f} GB | "
-              f"{one_by_one(model, ranks) / 1e9:.1f} s |")
+        print(line(model, alone, ranks))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What startup_model.py plays is what the library does, as far as that can be counted, and adds up."""
 import math
+import pathlib
+import re
 import unittest
 
-from startup_model import CARD_BYTES, CLERK_BYTES, JOIN_BYTES, Model, play
+from startup_model import CARD_BYTES, CLERK_BYTES, JOIN_BYTES, TOGETHER, Model, line, play
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def number_in(path, pattern):
+    """What a source says; an error where it says it no more, or twice."""
+    (found,) = re.findall(pattern, (ROOT / path).read_text())
+    return int(found)
+
+
+class Sources(unittest.TestCase):
+    def test_what_a_rank_leaves_is_as_long_as_the_library_s(self):
+        for path, kind, is_here in (("src/transport/card.h", "tti_card", CARD_BYTES), ("src/coll/team.h", "tti_join", JOIN_BYTES)):
+            self.assertEqual(number_in(path, rf"_Static_assert\(sizeof\({kind}\) == (\d+),"), is_here, kind)
+        name = number_in("src/base/port.h", r"TTI_LOCAL_NAME_MAX = (\d+)")
+        self.assertEqual(number_in("src/transport/card.h", r"_Static_assert\(sizeof\(tti_clerk\) == (\d+) \+ TTI_LOCAL_NAME_MAX") + name, CLERK_BYTES)
+        self.assertEqual(number_in("src/transport/scribe.h", r"TTI_SCRIBE_FROM = (\d+)"), TOGETHER)
+        self.assertEqual(number_in("bench/startup_store.c", r"\bCARD = (\d+)"), CARD_BYTES)
+
+    def test_the_page_has_what_is_played(self):
+        page = (ROOT / "docs/scale.md").read_text()
+        constants = [float(n) for n in re.search(r'startup_model\.py --constants "([0-9. ]+)"', page)[1].split()]
+        for ranks in (256, 1024, 4096):
+            self.assertIn(line(Model(*constants), Model(*constants, together=math.inf), ranks), page)
+        for bytes_each in (CARD_BYTES, JOIN_BYTES):
+            self.assertIn(f"| {bytes_each} bytes for each rank, on each rank or host |", page)
 
 
 class Starts(unittest.TestCase):

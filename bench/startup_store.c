@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <tutti/tutti.h>
 
-enum { CONNECTIONS = 400, REQUESTS = 20000, LISTS = 400, LIST = 256, CARD = 240 };
+enum { CONNECTIONS = 400, REQUESTS = 20000, LISTS = 400, LIST = 256, CARD = 280 };
 
 static void die(const char *what)
 {

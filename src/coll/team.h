@@ -43,7 +43,7 @@ static inline const tti_team *tti_team_whole(const tti_team *team)
     return team->whole != NULL ? team->whole : team;
 }
 
-/** What a member tells the others when the group is made. */
+/** What a member tells the others when the group is made. Crosses processes and hosts. */
 typedef struct tti_join {
     uint64_t region;     /* offset of its part of the shared channel; 0: none */
     uint64_t nonce;      /* stands at the head of that part while it is the member's */
@@ -60,6 +60,8 @@ typedef struct tti_join {
     uint64_t recorder;     /* for the neighbour who holds it: tti_recorder_to_hold() */
     tti_machine machine;   /* as it has measured it; rank 0's is what all choose by */
 } tti_join;
+
+_Static_assert(sizeof(tti_join) == 264, "the join crosses processes and hosts");
 
 /** Copies what it needs; on failure nothing is left to release. */
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config);

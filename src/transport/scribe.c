@@ -2,7 +2,7 @@
  *
  * scribe.c - a roll is read once for each host.
  *
- * Why     Where everybody reads everybody's piece the server of the board sends the square of their number: of 10,000 ranks 2.7
+ * Why     Where everybody reads everybody's piece the server of the board sends the square of their number: of 10,000 ranks 2.8
  *         MB to each. The ranks of a host can hand them to each other, and then it sends that to each host.
  * How     One rank of a host is its scribe; which one is known to those ranks before, and how they get from it what it has
  *         read is their matter. It reads the roll as everybody would. Where others are awaited long it leaves a note, "so
