@@ -4,7 +4,7 @@
  *
  * How     Every algorithm of an operation is simulated on every cluster and with every size asked for, sizes being those
  *         of the whole tensor. Beside the best stand the others, with what they take in multiples of it, what the library
- *         takes by itself, and what it would take if it knew the links. */
+ *         takes by itself, and what it would take if it knew what messages take. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
