@@ -332,6 +332,44 @@ static const char *chosen_for(tutti_dtype dtype, int n_ranks, int64_t bytes)
     return tti_choose_for(&d, &call)->name;
 }
 
+/* Whether a rank has a connection to each other rank afterwards, or to many; all_to_all and its kin are not asked about. */
+static bool has_many_peers(const char *name)
+{
+    static const char *const few[] = { "dissemination", "doubling", "halving", "ring", "binomial", "knomial4", "chain", "bruck" };
+    size_t                   i;
+
+    for (i = 0; i < sizeof few / sizeof few[0]; i++)
+        if (strcmp(name, few[i]) == 0)
+            return false;
+    return true;
+}
+
+/* Beyond 256 ranks, of whatever machine. Up to there such forms are taken where they cost least. */
+static void very_many_ranks_go_in_steps(void **state)
+{
+    uint32_t seed = 20;
+    int      drawn, kind, size;
+    bool     many_of_256 = false;
+
+    (void)state;
+    for (drawn = 0; drawn < 20; drawn++) {
+        const tti_machine  machine = tt_drawn_machine(&seed);
+        const tti_decision up_to = decided(NULL, &machine, false, 256), beyond = decided(NULL, &machine, false, 257);
+
+        for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
+            for (size = 0; size < TTI_SIZE_CLASSES; size++) {
+                const int64_t bytes = tti_size_class_most(size);
+
+                if (beyond.rows[kind][size] == TTI_ROW_NONE || kind == TUTTI_CALL_ALL_TO_ALL || kind == TUTTI_CALL_GATHER_V ||
+                    kind == TUTTI_CALL_SCATTER_V)
+                    continue;
+                assert_false(has_many_peers(tti_choose(&beyond, (tutti_call_kind)kind, bytes)->name));
+                many_of_256 = many_of_256 || has_many_peers(tti_choose(&up_to, (tutti_call_kind)kind, bytes)->name);
+            }
+    }
+    assert_true(many_of_256);
+}
+
 /* What comes out the same in any order is added in the cheapest one. */
 static void exact_numbers_have_no_order(void **state)
 {
@@ -815,6 +853,7 @@ int main(void)
         cmocka_unit_test(every_call_has_an_algorithm),
         cmocka_unit_test(size_and_place_decide),
         cmocka_unit_test(many_hosts_decide),
+        cmocka_unit_test(very_many_ranks_go_in_steps),
         cmocka_unit_test(exact_numbers_have_no_order),
         cmocka_unit_test(many_in_rank_order_take_what_is_cheapest),
         cmocka_unit_test(kinds_that_combine_have_one_order),
