@@ -300,7 +300,7 @@ bench-compressed: release
 
 REPORT ?= bench/results/full-20261122-a.tsv bench/results/full-20261122-d.tsv
 REPORT_HOSTS ?= bench/results/grid-net-20261123-b.tsv
-REPORT_FAR ?= $(wildcard bench/results/delay-*.tsv)
+REPORT_FAR ?= bench/results/delay-20261123.tsv
 
 ## bench-report  docs/performance.md, performance-hosts.md and performance-far.md from rows of runs (REPORT=, REPORT_HOSTS=, REPORT_FAR=)
 bench-report:

@@ -109,7 +109,7 @@ static bool is_the_same(const char *name, unsigned index)
     bool           same;
 
     memset(&asked, 0, sizeof asked);
-    snprintf(asked.ifr_name, sizeof asked.ifr_name, "%s", name);
+    snprintf(asked.ifr_name, sizeof asked.ifr_name, "%.*s", (int)sizeof asked.ifr_name - 1, name);
     same = fd >= 0 && ioctl(fd, SIOCGIFHWADDR, &asked) == 0 && read_fact(name, "ifindex", text, sizeof text) &&
            strtoul(text, NULL, 10) == index && read_fact(name, "address", text, sizeof text) &&
            sscanf(text, "%x:%x:%x:%x:%x:%x", &there[0], &there[1], &there[2], &there[3], &there[4], &there[5]) == 6;
