@@ -721,6 +721,7 @@ static int part_comes_after(void)
     if (own_rank() < 2) {
         await_count(store, "tutti/launcher/arrived", 2);
         await_count(store, "came", 2);
+        tutti_store_close(store);
         return 9;
     }
     (void)tutti_store_add(store, "came", 1, &n);
