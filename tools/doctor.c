@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tutti/tutti.h>
 #include "bench_line.h"
 #include "near.h"
 #include "tool.h"
@@ -77,6 +78,18 @@ bool doctor_read_options(const char *command, int argc, char **argv, bool *json_
         return false;
     }
     return true;
+}
+
+const char *doctor_split_error(char text[DOCTOR_WORDS_MAX])
+{
+    char *next;
+
+    snprintf(text, DOCTOR_WORDS_MAX, "%s", tutti_last_error());
+    next = strstr(text, "\n  next: ");
+    if (next == NULL)
+        return NULL;
+    *next = '\0';
+    return next + strlen("\n  next: ");
 }
 
 int tool_doctor(int argc, char **argv)

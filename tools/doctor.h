@@ -15,6 +15,11 @@ int doctor_hang(int argc, char **argv);
 /** The options that `host` and `env` have in common: --json, --help; false: wrong, and said so. */
 bool doctor_read_options(const char *command, int argc, char **argv, bool *json_out, bool *help_out);
 
+enum { DOCTOR_WORDS_MAX = 512 };
+
+/** The last error without what it says to do next, which is returned; NULL: it says nothing of that. */
+const char *doctor_split_error(char text[DOCTOR_WORDS_MAX]);
+
 /** Parts of `tutti doctor host`. */
 void doctor_machine(report *r); /* cores, memory, limits, what the kernel allows */
 void doctor_net(report *r);     /* interfaces, names, TCP */

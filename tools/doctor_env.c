@@ -50,23 +50,10 @@ static bool says(const char *name, const char *word)
 
 /* ---- each variable ----------------------------------------------------------------------------- */
 
-/* The first line of the last error, and what it says to do next, if it does. */
-static const char *split_error(char text[512])
-{
-    char *next;
-
-    snprintf(text, 512, "%s", tutti_last_error());
-    next = strstr(text, "\n  next: ");
-    if (next == NULL)
-        return NULL;
-    *next = '\0';
-    return next + strlen("\n  next: ");
-}
-
 static int tell_known(report *r)
 {
     tutti_env_variable v;
-    char words[512];
+    char words[DOCTOR_WORDS_MAX];
     const char *next;
     int n = 0;
     size_t i;
@@ -79,7 +66,7 @@ static int tell_known(report *r)
             report_add(r, FINE, v.name, NULL, "= %.100s\n%s", get(v.name), v.what);
             continue;
         }
-        next = split_error(words);
+        next = doctor_split_error(words);
         report_add(r, FAILS, v.name, next, "= %.100s\n%s%s", get(v.name), words,
                    strcmp(v.name, "TUTTI_BACKEND") == 0 ? "\n(one that the program itself registers is not seen from here)" : "");
     }
@@ -92,11 +79,11 @@ static int tell_known(report *r)
 static void tell_missing_backends(report *r)
 {
     const char *backend = get("TUTTI_BACKEND"), *next;
-    char words[512];
+    char words[DOCTOR_WORDS_MAX];
 
     if (backend == NULL || tutti_env_check("TUTTI_BACKEND") != TUTTI_OK || tutti_is_backend_available(backend))
         return;
-    next = split_error(words);
+    next = doctor_split_error(words);
     report_add(r, WARN, "TUTTI_BACKEND", next, "a call on memory of one of its devices will fail: %s", words);
 }
 
@@ -317,7 +304,7 @@ static void check_places(report *r)
 
 static void tell_who(report *r)
 {
-    char words[512];
+    char words[DOCTOR_WORDS_MAX];
     const char *next;
 
     if (!is_launched()) {
@@ -325,7 +312,7 @@ static void tell_who(report *r)
         return;
     }
     if (tutti_env_check(NULL) != TUTTI_OK) {
-        next = split_error(words);
+        next = doctor_split_error(words);
         report_add(r, FAILS, "who", next, "%s", words);
     } else if (get("RANK") != NULL) {
         report_add(r, FINE, "who", NULL, "rank %s of %s, store at %s port %s%s", get("RANK"), get("WORLD_SIZE"),

@@ -17,7 +17,7 @@
 #include "doctor_names.h"
 #include "proc.h"
 
-enum { NAME_BYTES = 256, ADDRS_BYTES = 512 };
+enum { NAME_BYTES = 256, ADDRS_BYTES = 512, QUICK_MBIT = 8000 /* tutti/tune.h: from there on links are alike */ };
 
 #define SLOW_S 1.0
 
@@ -84,17 +84,42 @@ static tutti_status check_asked_for(void)
     return tutti_env_check(first != NULL && first[0] != '\0' ? "TUTTI_SOCKET_IFNAME" : "GLOO_SOCKET_IFNAME");
 }
 
-/* By which rate algorithms between hosts would be chosen if this process were rank 0. */
+/* Whether two rates, of which 0 is not known, would lead to other choices: links of 8 Gb/s and more are all the same. */
+static bool differ(long a, long b)
+{
+    const long x = a < QUICK_MBIT ? a : QUICK_MBIT, y = b < QUICK_MBIT ? b : QUICK_MBIT;
+
+    return x > 0 && y > 0 && (x > 2 * y || y > 2 * x);
+}
+
+/* What is named goes before what the kernel says. */
+static void tell_named_link(report *r, const char *named, const tutti_link *link)
+{
+    const bool differs = differ(strtol(named, NULL, 10), link->mbit);
+
+    report_add(r, differs ? WARN : FINE, "link",
+               differs ? "unset TUTTI_LINK_MBIT, unless the kernel does not know what holds the link back" : NULL,
+               "TUTTI_LINK_MBIT says %s; the kernel says: %s%s", named, link->words[0] != '\0' ? link->words : "nothing",
+               differs ? ", and would not be asked" : "");
+}
+
+/* By which rate algorithms between hosts would be chosen if this process were rank 0. address: NULL: it is not known. A value that
+ * cannot be read fails every rank, wherever it listens. */
 static void tell_link(report *r, const char *address)
 {
-    const char *named = getenv("TUTTI_LINK_MBIT");
+    const char *named = getenv("TUTTI_LINK_MBIT"), *next;
     tutti_link link = TUTTI_LINK;
+    char words[DOCTOR_WORDS_MAX];
 
-    if (tutti_link_look(address, &link) != TUTTI_OK)
+    if (tutti_env_check("TUTTI_LINK_MBIT") != TUTTI_OK) {
+        next = doctor_split_error(words);
+        report_add(r, FAILS, "link", next, "%s", words);
+    } else if (address == NULL)
+        report_add(r, NOTE, "link", NULL, "what it carries is not known, as where ranks would listen is not");
+    else if (tutti_link_look(address, &link) != TUTTI_OK)
         report_add(r, FAILS, "link", NULL, "%s", tutti_last_error());
     else if (named != NULL && named[0] != '\0')
-        report_add(r, FINE, "link", NULL, "TUTTI_LINK_MBIT says %s; the kernel says: %s", named,
-                   link.words[0] != '\0' ? link.words : "nothing");
+        tell_named_link(r, named, &link);
     else if (link.mbit > 0)
         report_add(r, FINE, "link", NULL, "the kernel says: %s", link.words);
     else
@@ -121,8 +146,7 @@ static void look_listening(report *r)
     else
         report_add(r, NOTE, "listening", "set MASTER_ADDR to the host of rank 0, and look again",
                    "there is no default route: where ranks would listen depends on the way to MASTER_ADDR, which is not set");
-    if (st == TUTTI_OK)
-        tell_link(r, address);
+    tell_link(r, st == TUTTI_OK ? address : NULL);
 }
 
 /* Until the limit nobody answered: that is no error of the connection, but what the system says of it. */

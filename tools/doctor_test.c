@@ -84,10 +84,61 @@ static void what_will_fail_is_status_1(void **state)
     expect("TUTTI_SOCKET_IFNAME=nope0 $T doctor host", 1, "no interface with an address matches");
 }
 
+/* What the link carries is told by the kernel, or by a variable: one that init would refuse is refused in its words. */
+static void a_link_is_told_of(void **state)
+{
+    static const char *const wrong[] = { "abc", "-5", "1000M" };
+    char line[256], words[256];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        snprintf(line, sizeof line, "MASTER_ADDR=127.0.0.1 TUTTI_LINK_MBIT=%s $T doctor host", wrong[i]);
+        snprintf(words, sizeof words, "fails link           environment variable TUTTI_LINK_MBIT is '%s', not a number between 0 and",
+                 wrong[i]);
+        expect(line, 1, words);
+        says("next: set it to such a number");
+    }
+    expect("TUTTI_SOCKET_IFNAME=nope0 TUTTI_LINK_MBIT=abc $T doctor host", 1, "fails link           environment variable");
+    run("MASTER_ADDR=127.0.0.1 TUTTI_LINK_MBIT=1000 $T doctor host");
+    says("ok    link           TUTTI_LINK_MBIT says 1000; the kernel says: lo");
+}
+
 /* Whether this process may have a network of its own, in which nothing is up and nothing has a way out. */
 static bool has_networks(void)
 {
     return system("unshare -rn true 2> /dev/null") == 0;
+}
+
+/* A network whose loopback carries 1 Gb/s. */
+static void look_at_a_shaped_link(const char *variables)
+{
+    char line[512];
+
+    snprintf(line, sizeof line,
+             "PATH=$PATH:/usr/sbin:/sbin; export PATH; unshare -rn sh -c \"ip link set lo up && "
+             "tc qdisc add dev lo root tbf rate 1gbit burst 1mb latency 50ms && MASTER_ADDR=127.0.0.1 %s $T doctor host\"",
+             variables);
+    run(line);
+}
+
+static void a_link_of_another_rate_is_warned_of(void **state)
+{
+    (void)state;
+    if (!has_networks())
+        skip();
+    look_at_a_shaped_link("");
+    if (strstr(text, "the kernel says: lo 1000 Mb/s") == NULL)
+        skip(); /* no tc, or no such queue discipline here */
+    look_at_a_shaped_link("TUTTI_LINK_MBIT=100");
+    says("warn  link           TUTTI_LINK_MBIT says 100; the kernel says: lo 1000 Mb/s");
+    says("next: unset TUTTI_LINK_MBIT");
+    look_at_a_shaped_link("TUTTI_LINK_MBIT=100000");
+    says("warn  link           TUTTI_LINK_MBIT says 100000; the kernel says: lo 1000 Mb/s");
+    look_at_a_shaped_link("TUTTI_LINK_MBIT=900");
+    says("ok    link           TUTTI_LINK_MBIT says 900; the kernel says: lo 1000 Mb/s");
+    look_at_a_shaped_link("TUTTI_LINK_MBIT=0");
+    says("ok    link           TUTTI_LINK_MBIT says 0; the kernel says: lo 1000 Mb/s");
 }
 
 static void networks_that_lack_something_are_told_of(void **state)
@@ -100,6 +151,7 @@ static void networks_that_lack_something_are_told_of(void **state)
     says_not("now in progress");
     says("note  listening      there is no default route: where ranks would listen depends on the way to MASTER_ADDR");
     says("next: set MASTER_ADDR to the host of rank 0, and look again");
+    says("note  link           what it carries is not known, as where ranks would listen is not");
     run("PATH=$PATH:/usr/sbin:/sbin; export PATH; unshare -rn sh -c \"ip link set lo up && ip link add v0 type veth peer name v1 && "
         "ip link set v1 up && $T doctor host\"");
     if (strstr(text, " v0 ") == NULL)
@@ -285,6 +337,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_is_told_of),
         cmocka_unit_test(what_will_fail_is_status_1),
+        cmocka_unit_test(a_link_is_told_of),
+        cmocka_unit_test(a_link_of_another_rate_is_warned_of),
         cmocka_unit_test(networks_that_lack_something_are_told_of),
         cmocka_unit_test(programs_read_json),
         cmocka_unit_test(an_environment_is_told_of),
