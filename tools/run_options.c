@@ -99,10 +99,9 @@ static bool read_nnodes(run_options *o, const char *name, const char *value)
     } else if (read_int(value, 1, INT_MAX, &min)) {
         max = min;
     }
-    if (min < 1)
-        return wrong(o, "%s is '%s', but must be a number of hosts, or MIN:MAX with MIN <= MAX",
-                     name, value);
-    if (min != max)
+    if (min < 1 && colon == NULL)
+        return wrong(o, "%s is '%s', but must be a number of hosts, 1 or more", name, value);
+    if (min < 1 || min != max)
         return wrong(o, "%s is '%s': elastic sizes are not supported yet\n  next: give one number",
                      name, value);
     o->nnodes = min;
