@@ -28,6 +28,8 @@ typedef struct cell {
     int64_t part;
     tutti_sim_result results[SIM_ALGORITHMS_MAX];
     int n;
+    const char *unplayed[SIM_ALGORITHMS_MAX]; /* those that send more messages than are played */
+    int n_unplayed;
     const char *taken, *knowing; /* algorithms; NULL: not among those asked for */
     char why[WHY_MAX];           /* that none could be simulated */
 } cell;
@@ -39,6 +41,7 @@ typedef struct score {
     int passed_over; /* cells in which one that it may not take is clearly quicker */
     double most;     /* by so many times */
     int simulated;     /* cells with anything */
+    int incomplete;    /* of them, those in which one was not played for its messages */
     char why[WHY_MAX]; /* of the last cell that has nothing */
 } score;
 
@@ -115,6 +118,12 @@ static void say_what_it_costs(const sim_options *o)
                 most, MANY_RANKS);
 }
 
+/* The last error: of those that an algorithm is refused for, the one that more messages would mend. */
+static bool sends_too_many(void)
+{
+    return strstr(tutti_last_error(), "messages that are simulated") != NULL;
+}
+
 static bool fill(tutti_sim *sim, const char *only, cell *c)
 {
     const char *name;
@@ -129,6 +138,8 @@ static bool fill(tutti_sim *sim, const char *only, cell *c)
         say_playing(c, name);
         st = tutti_sim_run(sim, &call, &c->results[c->n]);
         c->n += st == TUTTI_OK;
+        if (st == TUTTI_E_UNSUPPORTED && sends_too_many() && c->n_unplayed < SIM_ALGORITHMS_MAX)
+            c->unplayed[c->n_unplayed++] = name;
         if (st == TUTTI_E_UNSUPPORTED)
             st = TUTTI_OK; /* it cannot serve these ranks, or sends too much */
     }
@@ -181,6 +192,7 @@ static void count(const cell *c, score *s)
     const double ahead = best != NULL && c->results[0].us > 0 ? best->us / c->results[0].us : 1;
 
     s->simulated += c->n > 0;
+    s->incomplete += c->n > 0 && c->n_unplayed > 0;
     if (c->n == 0)
         snprintf(s->why, sizeof s->why, "%s", c->why);
     if (usual == 0 || knowing == 0)
@@ -209,6 +221,16 @@ static void print_head(const char *op, const sim_cluster *cluster)
     printf("%12s %12s  %-16s%-22s%-22s%s\n", "bytes", "us", "best", "taken", "knowing", "others");
 }
 
+static bool is_unplayed(const cell *c, const char *name)
+{
+    int i;
+
+    for (i = 0; i < c->n_unplayed; i++)
+        if (strcmp(c->unplayed[i], name) == 0)
+            return true;
+    return false;
+}
+
 static void print_choice(const cell *c, const char *name)
 {
     const double ratio = over_best(c, name);
@@ -217,7 +239,7 @@ static void print_choice(const cell *c, const char *name)
     if (ratio > 0)
         snprintf(text, sizeof text, "%s %.2f", name, ratio);
     else
-        snprintf(text, sizeof text, "%s", name);
+        snprintf(text, sizeof text, "%s%s", name, is_unplayed(c, name) ? " *" : "");
     printf("%-22s", text);
 }
 
@@ -237,6 +259,8 @@ static void print_cell(const cell *c)
         printf("%s%s %.3g%s", i > 1 ? ", " : "", c->results[i].algorithm,
                c->results[0].us > 0 ? c->results[i].us / c->results[0].us : 1,
                c->results[i].way == TUTTI_SIM_UNIT ? " (unit)" : "");
+    for (i = 0; i < c->n_unplayed; i++)
+        printf("%s%s *", i > 0 || c->n > 1 ? ", " : "", c->unplayed[i]);
     printf("\n");
     fflush(stdout);
 }
@@ -291,6 +315,14 @@ static FILE *open_rows(const char *path)
         return NULL;
     }
     return tsv;
+}
+
+static void print_incomplete(const score *s)
+{
+    if (s->incomplete > 0)
+        printf("\n* not played in %d of %d cells, for more messages than --messages allows: the best is that of those that were "
+               "played\n",
+               s->incomplete, s->simulated);
 }
 
 static void print_score(const score *s)
@@ -395,8 +427,10 @@ static bool sweep(const sim_options *o, FILE *tsv, sim_best *best)
                  sweep_sizes(o, sim, o->ops[op], &cluster, tsv, op == 0 ? best + i * o->sizes.n : NULL, &s);
             tutti_sim_close(sim);
         }
-    if (ok)
+    if (ok) {
+        print_incomplete(&s);
         print_score(&s);
+    }
     if (ok && s.simulated == 0)
         fprintf(stderr, "tutti sim: nothing could be simulated%s%s\n", s.why[0] != '\0' ? ": " : "", s.why);
     return ok && s.simulated > 0;

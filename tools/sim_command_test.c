@@ -194,6 +194,20 @@ static void what_cannot_be_simulated_is_said(void **state)
     says("all_reduce, f32, 2 hosts of 1 rank");
 }
 
+/* The best, and what the choice is compared with, are of those that were played: who was not stands in the row, with a mark that is
+ * told of below. */
+static void what_is_not_played_is_marked(void **state)
+{
+    (void)state;
+    runs("sim all_reduce --hosts 16 --messages 10 --sizes 4,64K");
+    says("bruck           one_shot *            one_shot *            ");
+    says("ring *");
+    says("\n* not played in 2 of 2 cells, for more messages than --messages allows: the best is that of those that were played\n");
+    runs("sim all_reduce --hosts 16 --sizes 4,64K");
+    assert_null(strstr(text, " *"));
+    assert_null(strstr(text, "* not played"));
+}
+
 /* What may take minutes says so before it begins, and which algorithm it is at. */
 static void many_ranks_are_warned_of(void **state)
 {
@@ -226,16 +240,22 @@ static void wrong_lines_are_refused(void **state)
         { "sim", "the operation is missing" },
         { "sim all_reduc", "'all_reduc' is no operation that is simulated" },
         { "sim all_reduce broadcast", "'broadcast' is one word too many" },
+        { "sim all_reduce --cores 0", "--cores '0' is not a whole number from 1 to 65536" },
+        { "sim all_reduce --taper 0", "--taper '0' is not a number from 1 to" },
+        { "sim all_reduce --calls 0", "--calls '0' is not a whole number from 1 to 100000" },
+        { "sim all_reduce --burst -1", "--burst '-1' is not a whole number from 0 to" },
+        { "sim all_reduce --messages 0", "--messages '0' is not a whole number from 1 to" },
+        { "sim all_reduce --sizes 1T", "--sizes '1T' is not a list of at most 32 whole numbers from 4 to 68719476736" },
         { "sim all_reduce --host 2x", "--hosts '2x' is not a list" },
         { "sim all_reduce --hosts 0", "--hosts '0' is not a list" },
         { "sim all_reduce --hosts 1.5", "whole numbers" },
         { "sim all_reduce --sizes -4", "--sizes '-4' is not a list" },
-        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list of at most 32 whole numbers from 0 to 68719476736" },
+        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list of at most 32 whole numbers from 4 to 68719476736" },
         { "sim all_reduce --gbit 0", "--gbit '0' is not a list of at most 32 numbers from 0.001 to" },
         { "sim all_reduce --cores 1,2", "--cores takes one number" },
         { "sim all_reduce --bandwidth 2", "unknown option '--bandwidth'" },
-        { "sim all_reduce --sizes 4,3", "--sizes has 3, and tensors here are whole elements of f32, of 4 bytes each" },
-        { "sim all_reduce --sizes 0", "--sizes has 0, " },
+        { "sim all_reduce --sizes 4,6", "--sizes has 6, and tensors here are whole elements of f32, of 4 bytes each" },
+        { "sim all_reduce --sizes 0", "--sizes '0' is not a list of at most 32 whole numbers from 4 to" },
         { "sim all_reduce --taper 0.5", "--taper '0.5'" },
         { "sim all_reduce --hosts 8 --taper 4", "--taper 4 changes nothing without --rack" },
         { "sim --fit figures.json --hosts 3", "--hosts changes nothing about what --fit measures" },
@@ -264,6 +284,10 @@ static void figures_are_fitted_and_taken(void **state)
     (void)state;
     runs("sim --fit figures.json --gbit 1");
     says("over TCP: ");
+    says("\nfigures.json: written\n");
+    assert_null(strstr(text, "OMP_NUM_THREADS"));
+    runs("sim --fit figures.json --gbit 1");
+    says("\nfigures.json: written, in the place of the one that was there\n");
     runs("sim barrier --hosts 4 --figures figures.json");
     assert_int_equal(run("sim --fit /nowhere/figures.json"), 2);
     says("cannot write");
@@ -308,6 +332,7 @@ int main(void)
         cmocka_unit_test(every_operation_is_simulated),
         cmocka_unit_test(one_algorithm_can_be_asked_for),
         cmocka_unit_test(what_cannot_be_simulated_is_said),
+        cmocka_unit_test(what_is_not_played_is_marked),
         cmocka_unit_test(many_ranks_are_warned_of),
         cmocka_unit_test(the_same_comes_out_again),
         cmocka_unit_test(wrong_lines_are_refused),

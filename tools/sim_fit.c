@@ -108,9 +108,11 @@ static void print_messages(const char *what, const tutti_sim_messages *m)
 
 int sim_fit(const sim_options *o)
 {
+    const bool replaces = access(o->fit, F_OK) == 0;
     times near, far;
     tutti_sim_messages local, over_tcp;
 
+    setenv("OMP_NUM_THREADS", "1", 0); /* else the launcher does, and says so */
     if (!measure_messages("auto", &near) || !measure_messages("tcp", &far))
         return EXIT_FAILURE;
     local = messages_of(&near);
@@ -121,6 +123,6 @@ int sim_fit(const sim_options *o)
     }
     print_messages("inside the host", &local);
     print_messages("over TCP", &over_tcp);
-    printf("figures: %s\n", o->fit);
+    printf("%s: written%s\n", o->fit, replaces ? ", in the place of the one that was there" : "");
     return EXIT_SUCCESS;
 }

@@ -39,12 +39,12 @@ int sim_print_help(FILE *out, int code)
             "  --burst BYTES      that a port lets through at once after a rest, as shapers do (0)\n"
             "  --calls N          one after the other, roots taking turns: the median of the later half (1, after a rest); with --burst\n"
             "  --algorithm NAME   only this one (all that can serve)\n"
-            "  --messages N       of one call; those with more are passed over (20M)\n"
+            "  --messages N       of one call; those with more are passed over, and marked with * (20M)\n"
             "  --figures FILE     what a host and its messages take (usual figures)\n"
             "  --tsv FILE         append rows, one for each algorithm; docs/scale.md tells their columns\n"
             "  --plot FILE        draw the best of the first OP with gnuplot, as .svg or .png\n"
             "  --fit FILE         write figures of this machine, from messages between two processes and from its memory\n\n"
-            "Times are until the last rank has ended. best: of all algorithms that can serve. taken: what the library takes,\n"
+            "Times are until the last rank has ended. best: of all algorithms that can serve and were played. taken: what the library takes,\n"
             "with its time over that of the best one that it may take unasked, which keeps the call's order of summation;\n"
             "between hosts it goes by usual figures, and by the rate of a port if that is low. knowing: what it would take if it\n"
             "knew what messages take. (unit): played by one host, as all do the same.\n"
@@ -73,11 +73,10 @@ typedef struct range {
     bool whole;
 } range;
 
-static bool read_list(const char *text, const range *r, sim_list *list)
+static bool parse_list(const char *text, const range *r, sim_list *list)
 {
     char copy[512], *rest = copy, *word;
     int n = 0;
-    const int digits = r->whole ? 17 : 10; /* whole numbers as such, without an exponent */
     bool ok = snprintf(copy, sizeof copy, "%s", text) < (int)sizeof copy;
 
     while (ok && (word = strsep(&rest, ",")) != NULL) {
@@ -86,18 +85,33 @@ static bool read_list(const char *text, const range *r, sim_list *list)
         n++;
     }
     list->n = n;
-    if (!ok)
-        fprintf(stderr, "tutti sim: --%s '%.60s' is not a list of at most %d %snumbers from %.*g to %.*g\n", r->option,
-                text, SIM_LIST_MAX, r->whole ? "whole " : "", digits, r->least, digits, r->most);
     return ok;
+}
+
+/* kind: "a list of at most 32 whole numbers". */
+static bool is_not(const char *text, const range *r, const char *kind)
+{
+    const int digits = r->whole ? 17 : 10; /* whole numbers as such, without an exponent */
+
+    fprintf(stderr, "tutti sim: --%s '%.60s' is not %s from %.*g to %.*g\n", r->option, text, kind, digits, r->least, digits,
+            r->most);
+    return false;
+}
+
+static bool read_list(const char *text, const range *r, sim_list *list)
+{
+    char kind[64];
+
+    snprintf(kind, sizeof kind, "a list of at most %d %snumbers", SIM_LIST_MAX, r->whole ? "whole " : "");
+    return parse_list(text, r, list) || is_not(text, r, kind);
 }
 
 static bool read_one(const char *text, const range *r, double *out)
 {
     sim_list list = { .n = 0 };
 
-    if (!read_list(text, r, &list))
-        return false;
+    if (!parse_list(text, r, &list))
+        return is_not(text, r, r->whole ? "a whole number" : "a number");
     if (list.n != 1)
         fprintf(stderr, "tutti sim: --%s takes one number\n", r->option);
     *out = list.values[0];
@@ -185,7 +199,7 @@ static bool check_algorithm(const sim_options *o)
 static bool read_option(int option, sim_options *o)
 {
     static const range hosts = { "hosts", 1, 1 << 20, true }, per_host = { "per-host", 1, 1 << 20, true },
-                       sizes = { "sizes", 0, BYTES_MAX, true }, gbit = { "gbit", 0.001, 1e6, false },
+                       sizes = { "sizes", sizeof(float), BYTES_MAX, true }, gbit = { "gbit", 0.001, 1e6, false },
                        message = { "message-us", 0.001, 1e8, false }, taper = { "taper", 1, 1e6, false },
                        burst = { "burst", 0, 1e12, true },
                        messages = { "messages", 1, 0x1p30, true };
@@ -245,7 +259,7 @@ static bool check_sizes(const sim_options *o)
     int i;
 
     for (i = 0; i < o->sizes.n && !none_fits; i++)
-        if (o->sizes.values[i] < element || fmod(o->sizes.values[i], element) != 0) {
+        if (fmod(o->sizes.values[i], element) != 0) {
             fprintf(stderr, "tutti sim: --sizes has %.17g, and tensors here are whole elements of f32, of %g bytes each\n",
                     o->sizes.values[i], element);
             return false;
