@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <tutti/host.h>
 #include <tutti/launch.h>
 #include "bench.h"
 #include "bench_files.h"
@@ -200,6 +201,11 @@ static bool check_launcher(const bench_options *o, const char *word)
     return o->plot == NULL && !o->ranks_given;
 }
 
+static bool check_plot(const bench_options *o)
+{
+    return o->plot == NULL || o->launched || bench_can_draw(o->plot);
+}
+
 static bool read_options(int argc, char **argv, bench_options *o)
 {
     static const struct option names[] = {
@@ -219,7 +225,7 @@ static bool read_options(int argc, char **argv, bench_options *o)
             return false;
     if (optind < argc)
         fprintf(stderr, "tutti bench %s: '%.200s' is no option\n", argv[0], argv[optind]);
-    return optind == argc && (o->help || (check_sizes(o, argv[0]) && check_launcher(o, argv[0])));
+    return optind == argc && (o->help || (check_sizes(o, argv[0]) && check_launcher(o, argv[0]) && check_plot(o)));
 }
 
 static void set_defaults(bench_options *o, bench_op op, bool overlap)
@@ -274,6 +280,20 @@ int bench_launch(int argc, char **argv, int64_t ranks, char *rows)
     return EXIT_FAILURE;
 }
 
+/* What each rank would refuse to begin with is said once, and not by each of them. */
+static bool check_choice(void)
+{
+    static const char *const names[] = { "TUTTI_TUNE", "TUTTI_ALGO", "TUTTI_LINK_MBIT" };
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (tutti_env_check(names[i]) != TUTTI_OK) {
+            fprintf(stderr, "tutti bench: %s\n", tutti_last_error());
+            return false;
+        }
+    return true;
+}
+
 static int run_jobs(const bench_options *o, int argc, char **argv, char *rows)
 {
     static char launched[] = "--launched";
@@ -307,9 +327,11 @@ static int run_and_draw(const bench_options *o, int argc, char **argv)
     const long from = o->tsv != NULL ? size_of(o->tsv) : 0;
     int        code, fd = -1;
 
+    if (!check_choice())
+        return EXIT_FAILURE;
     if (o->plot == NULL)
         return run_jobs(o, argc, argv, NULL);
-    if (!bench_can_draw(o->plot) || (o->tsv == NULL && (fd = bench_scratch(scratch)) < 0))
+    if (o->tsv == NULL && (fd = bench_scratch(scratch)) < 0)
         return EXIT_FAILURE;
     code = run_jobs(o, argc, argv, o->tsv == NULL ? scratch : NULL);
     if (code == EXIT_SUCCESS)

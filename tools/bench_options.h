@@ -39,6 +39,10 @@ int bench_launch(int argc, char **argv, int64_t ranks, char *rows);
 /** Open what the ranks share while they measure; all call it. */
 bool bench_open_board(bench_board *board, int rank, int ranks);
 
+/** Say on stderr why this rank failed, its number behind it (below 0: what RANK says), and what to do next on a line of its own.
+ * Returns an exit code. */
+int bench_say_failed(int rank);
+
 /** Be one rank of a job that was started: measure all sizes; rank 0 prints the table and appends the rows.
  * Returns an exit code. */
 int bench_rank(const bench_options *o);

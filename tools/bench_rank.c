@@ -237,6 +237,20 @@ static bool run(const bench_options *o, int rank, int ranks)
     return ok;
 }
 
+/* Words are one line (bench_fail()), in which the break before "next" has become a space. */
+int bench_say_failed(int rank)
+{
+    static const char mark[] = "   next: ";
+    const char *words = bench_words(), *next = strstr(words, mark), *told = getenv("RANK");
+    const int   length = next != NULL ? (int)(next - words) : (int)strlen(words);
+    char        number[16];
+
+    snprintf(number, sizeof number, "%d", rank);
+    fprintf(stderr, "tutti bench: rank %.15s: %.*s%s%s\n", rank < 0 && told != NULL ? told : number, length, words,
+            next != NULL ? "\n  next: " : "", next != NULL ? next + strlen(mark) : "");
+    return EXIT_FAILURE;
+}
+
 int bench_rank(const bench_options *o)
 {
     const int local = tutti_get_node_local_rank(0);
@@ -252,7 +266,5 @@ int bench_rank(const bench_options *o)
     } else {
         ok = false;
     }
-    if (!ok)
-        fprintf(stderr, "tutti bench: rank %d: %s\n", rank, bench_words());
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return ok ? EXIT_SUCCESS : bench_say_failed(rank);
 }

@@ -35,6 +35,17 @@ static void says(const char *words)
         fail_msg("'%s' is not in: %s", words, text);
 }
 
+/* Two lines: what is wrong, and where the help is. */
+static void is_short(const char *first, const char *next)
+{
+    const char *end = strchr(text, '\n');
+
+    says(first);
+    says(next);
+    if (end == NULL || strchr(end + 1, '\n') == NULL || strchr(end + 1, '\n')[1] != '\0')
+        fail_msg("not two lines: %s", text);
+}
+
 static int rows_of(const char *path, const char *start)
 {
     char row[512];
@@ -148,14 +159,31 @@ static void an_end_in_between_is_told(void **state)
 static void files_are_asked_for_before_anything_is_measured(void **state)
 {
     (void)state;
-    assert_int_equal(run("bench all_reduce --budget-ms 3600000 --plot /nowhere/picture.svg"), 1);
+    assert_int_equal(run("bench all_reduce --budget-ms 3600000 --plot /nowhere/picture.svg"), 2);
     says("cannot write '/nowhere/picture.svg.gp'");
-    assert_int_equal(run("bench all_reduce --budget-ms 3600000 --plot picture.jpg"), 1);
-    says("'picture.jpg' is no .svg or .png");
+    assert_int_equal(run("bench all_reduce --budget-ms 3600000 --plot picture.jpg"), 2);
+    is_short("'picture.jpg' is no .svg or .png\n", "\n  next: tutti bench all_reduce --help\n");
     assert_int_equal(run("bench --tune /nowhere/table --budget-ms 10000"), 1);
     says("cannot write '/nowhere/table'");
     assert_int_equal(run("bench --tune / --budget-ms 10000"), 1);
     says("cannot write '/'");
+}
+
+/* What every rank would say is said once, before there is any; where ranks say it, their numbers are right, and what to do next has a
+ * line of its own. */
+static void a_missing_table_is_told_of_once(void **state)
+{
+    char args[512];
+
+    (void)state;
+    assert_int_equal(setenv("TUTTI_TUNE", "/nowhere/table", 1), 0);
+    assert_int_equal(run("bench all_reduce --sizes 4"), 1);
+    is_short("tutti bench: cannot open the table of algorithms (TUTTI_TUNE) '/nowhere/table': No such file", "\n  next: name a file");
+    snprintf(args, sizeof args, "run --standalone --nproc-per-node=2 %s/tutti bench all_reduce --sizes 4", TUTTI_BIN_DIR);
+    assert_int_not_equal(run(args), 0);
+    assert_int_equal(unsetenv("TUTTI_TUNE"), 0);
+    says("tutti bench: rank 0: cannot open the table");
+    says("]:  next: name a file");
 }
 
 static void ranks_of_a_job_measure_together(void **state)
@@ -245,17 +273,6 @@ static void wrong_lines_are_refused(void **state)
     says("cannot run '/nowhere/python'");
 }
 
-/* Two lines: what is wrong, and where the help is. */
-static void is_short(const char *first, const char *next)
-{
-    const char *end = strchr(text, '\n');
-
-    says(first);
-    says(next);
-    if (end == NULL || strchr(end + 1, '\n') == NULL || strchr(end + 1, '\n')[1] != '\0')
-        fail_msg("not two lines: %s", text);
-}
-
 static void wrong_options_take_two_lines(void **state)
 {
     (void)state;
@@ -341,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_table_is_written_and_taken),
         cmocka_unit_test(an_end_in_between_is_told),
         cmocka_unit_test(files_are_asked_for_before_anything_is_measured),
+        cmocka_unit_test(a_missing_table_is_told_of_once),
         cmocka_unit_test(ranks_of_a_job_measure_together),
         cmocka_unit_test(registered_memory_is_measured),
         cmocka_unit_test(products_are_computed_behind_an_all_reduce),

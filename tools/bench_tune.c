@@ -326,9 +326,7 @@ static int tune_rank(const tune_options *o)
     } else {
         ok = false;
     }
-    if (!ok)
-        fprintf(stderr, "tutti bench: rank %d: %s\n", rank, bench_words());
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return ok ? EXIT_SUCCESS : bench_say_failed(rank);
 }
 
 /* ---- the table --------------------------------------------------------------------------------- */
