@@ -399,7 +399,7 @@ enum { FAR_KEYS = 64 };
 
 static void wait_for_many(client *c, tutti_store *store)
 {
-    static char room[FAR_KEYS][8];
+    static char room[FAR_KEYS][16];
     const char *keys[FAR_KEYS];
     int         i;
 
