@@ -87,15 +87,14 @@ typedef struct tutti_block_sparse_options {
  * @shapes   [count] -> [count]
  * @errors   TUTTI_E_ARG       data is NULL and count > 0, another dtype or op, or an option out of range
  *           TUTTI_E_MISMATCH  ranks have other counts, dtypes, operations or options: all ranks get it, with the name of one
- *                             that differs from rank 0; buf is as it was, and the group goes on. Other numbers of blocks are
- *                             found as in tutti_all_reduce
+ *                             that differs from rank 0; buf is as it was, and the group goes on
  *           TUTTI_E_NOMEM     before anything is sent; else the group fails, TUTTI_E_BACKEND for the others
  * @threads  any; a second caller on the same group waits for the first. It is one operation in the group's order, which
  *           takes three numbers (tutti_get_sequence_number); to hooks it is "all_reduce_block_sparse"
  * @numbers  -0.0 counts as zero, and a block of zeros on all ranks becomes 0.0 of plain bits; all other blocks have the bits
  *           of a tutti_all_reduce of as many numbers as are sent. So where sums are made in rank order (always, with
  *           TUTTI_REPRODUCIBLE=1) buf has the bits of a dense one, but for a -0.0 that all ranks have in a block of zeros
- * @cost     a reading of buf, and a bit per block in an all_reduce; then what tutti_all_reduce costs for blocks that are
+ * @cost     a reading of buf, and a bit per block in an all_reduce, of more than 3968 blocks in two; then what tutti_all_reduce costs for blocks that are
  *           sent, and a copy of those to one place and back
  * @source   ours */
 TUTTI_API tutti_status tutti_all_reduce_block_sparse(tutti_span buf, tutti_op op, const tutti_block_sparse_options *opts,

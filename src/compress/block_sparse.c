@@ -9,6 +9,8 @@
  *         Before the bits stand two words: a fingerprint of the call, and its complement. Where ranks have different
  *         fingerprints, some bit is set in both words after the all_reduce: then all tell each other what they want, and
  *         whose is different is said. Where they have not, that costs nothing.
+ *         Ranks that differ may have different numbers of blocks. So those two words and the first bits go together, and are
+ *         as many whatever the call is; bits that have no room there follow when nothing differs.
  * True    -0.0 counts as zero; where no rank has anything else in a block, it is made of plain zeros on all ranks. In blocks
  *         that are sent every rank's numbers are as they were.
  * Fails   Memory for bits is taken before anything is sent. Who has none for the blocks finishes the group: the others wait
@@ -22,8 +24,8 @@
 #include <tutti/compressed.h>
 #include <tutti/private.h>
 
-/* The bits, what ranks want if they want different things, and the blocks. */
-enum { N_TURNS = 3, BLOCK = 256, BLOCK_LEAST = 32, BLOCK_MOST = 65536, PRINT = 0, COMPLEMENT = 1, HEAD = 2, WORD = 64 };
+/* The first bits; what ranks want if they want different things, or the other bits; and the blocks. */
+enum { N_TURNS = 3, BLOCK = 256, BLOCK_LEAST = 32, BLOCK_MOST = 65536, PRINT = 0, COMPLEMENT = 1, HEAD = 2, FIRST = 64, WORD = 64 };
 
 static const char   WHAT[] = "all_reduce_block_sparse";
 static const double DENSE_ABOVE = 0.75;
@@ -36,7 +38,7 @@ typedef struct sparse {
     tutti_block_sparse_options opts;
     int64_t      n_blocks;
     int64_t      n_words; /* of bits, without the head */
-    uint64_t    *bits;    /* [HEAD + n_words], which are reduced; then */
+    uint64_t    *bits;    /* [words_of_bits()], which are reduced; then */
     uint64_t    *minus;   /* [n_words] blocks of zeros here, some of them negative */
     tti_wish     wishes[]; /* [members] */
 } sparse;
@@ -57,6 +59,12 @@ static bool has(const uint64_t *bits, int64_t block)
 static void set(uint64_t *bits, int64_t block)
 {
     bits[block / WORD] |= UINT64_C(1) << (block % WORD);
+}
+
+/* With the head, and never fewer than go at first. */
+static int64_t words_of_bits(int64_t n_words)
+{
+    return HEAD + n_words > FIRST ? HEAD + n_words : FIRST;
 }
 
 static int64_t count_bits(const uint64_t *bits, int64_t n_words)
@@ -157,6 +165,12 @@ static tti_wish wish_of(const sparse *s)
     return wish;
 }
 
+static tutti_status share_words(const sparse *s, int64_t from, int64_t to, tti_turns *turns)
+{
+    return from == to ? TUTTI_OK : tti_all_reduce_span(WHAT, s->group, tutti_span_of(s->bits + from, to - from, TUTTI_U64),
+                                                       TUTTI_BOR, tti_in_turns(turns));
+}
+
 static tutti_status share_bits(sparse *s, tti_turns *turns)
 {
     const tti_wish mine = wish_of(s);
@@ -164,10 +178,11 @@ static tutti_status share_bits(sparse *s, tti_turns *turns)
 
     s->bits[PRINT] = tti_wish_print(&mine);
     s->bits[COMPLEMENT] = ~s->bits[PRINT];
-    st = tti_all_reduce_span(WHAT, s->group, tutti_span_of(s->bits, HEAD + s->n_words, TUTTI_U64), TUTTI_BOR,
-                             tti_in_turns(turns));
-    if (st != TUTTI_OK || (s->bits[PRINT] & s->bits[COMPLEMENT]) == 0)
+    st = share_words(s, 0, FIRST, turns);
+    if (st != TUTTI_OK)
         return st;
+    if ((s->bits[PRINT] & s->bits[COMPLEMENT]) == 0)
+        return share_words(s, FIRST, words_of_bits(s->n_words), turns);
     st = tti_wishes_meet(WHAT, s->group, &mine, s->wishes, turns);
     return st != TUTTI_OK ? st : tti_fail(TUTTI_E_MISMATCH, "%s on group '%s': ranks want different things", WHAT,
                                           s->group->name);
@@ -257,14 +272,14 @@ static tutti_status create(tutti_group *group, tutti_span buf, tutti_op op, cons
     if (s != NULL) {
         s->n_blocks = buf.count / opts->block + (buf.count % opts->block != 0);
         s->n_words = s->n_blocks / WORD + (s->n_blocks % WORD != 0);
-        s->bits = calloc((size_t)(HEAD + 2 * s->n_words), sizeof *s->bits);
+        s->bits = calloc((size_t)(words_of_bits(s->n_words) + s->n_words), sizeof *s->bits);
     }
     if (s == NULL || s->bits == NULL) {
         free(s);
         return tti_fail(TUTTI_E_NOMEM, "%s on group '%s': no memory for the bits of %lld numbers", WHAT, group->name,
                         (long long)buf.count);
     }
-    s->minus = s->bits + HEAD + s->n_words;
+    s->minus = s->bits + words_of_bits(s->n_words);
     s->base = (tti_compound){ .what = WHAT, .whole = TUTTI_WHOLE_BLOCK_SPARSE, .n_turns = N_TURNS, .run = run, .release = release };
     s->group = group;
     s->buf = buf;

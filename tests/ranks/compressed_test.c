@@ -326,6 +326,12 @@ static void differences_are_named_and_the_group_goes_on(tt_ctx *t)
     assert_non_null(strstr(tutti_last_error(), " f32, avg, in blocks"));
     s.block = odd ? 250 : 256; /* as many bits */
     REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, 4000), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, name);
+    s.block = odd ? 32 : 256; /* one word of bits, and two */
+    REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, 4096), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, name);
+    assert_non_null(strstr(tutti_last_error(), "another block than"));
+    s.block = 0;
+    REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, odd ? 0 : 4096), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, name);
+    assert_non_null(strstr(tutti_last_error(), "another count than"));
     s.block = 0;
     s.dense_above = odd ? 0.5 : 0.6;
     REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, 4000), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, "dense");
@@ -336,6 +342,36 @@ static void differences_are_named_and_the_group_goes_on(tt_ctx *t)
     OK(tutti_all_reduce_quantized(TUTTI_SPAN(x, 4096), TUTTI_SUM, NULL, t->group));
     for (i = 0; i < 4096; i++)
         assert_true(fabsf(x[i] - (float)t->size) < 1e-4f);
+}
+
+/* Bits go in one piece up to 3968 blocks, and in two from there on: sums there, and one rank on the other side. */
+static void bits_in_one_piece_and_in_two(tt_ctx *t)
+{
+    enum { SHORT = 32, LAST_OF_ONE = 3968, MOST = 8100 };
+    static const int           blocks[] = { LAST_OF_ONE - 1, LAST_OF_ONE, LAST_OF_ONE + 1, LAST_OF_ONE + 64, MOST };
+    const bool                 odd = t->rank == t->size - 1;
+    float                     *x = tt_floats(t, MOST * SHORT, 0.0f);
+    tutti_block_sparse_options s = TUTTI_BLOCK_SPARSE_OPTIONS;
+    int64_t                    sent = 0;
+    size_t                     b;
+    int                        i;
+
+    s.block = SHORT;
+    s.sent = &sent;
+    for (b = 0; b < sizeof blocks / sizeof blocks[0]; b++) {
+        const int n = blocks[b] * SHORT;
+
+        memset(x, 0, (size_t)MOST * SHORT * sizeof *x);
+        x[5] = 1.0f;
+        x[n / 2] = 1.0f;
+        x[n - 1] = 1.0f;
+        OK(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, n), TUTTI_SUM, &s, t->group));
+        assert_int_equal(sent, 3);
+        for (i = 0; i < n; i++)
+            assert_true(x[i] == (i == 5 || i == n / 2 || i == n - 1 ? (float)t->size : 0.0f));
+        if (t->size > 1)
+            REFUSED(tutti_all_reduce_block_sparse(TUTTI_SPAN(x, odd ? 4 : n), TUTTI_SUM, &s, t->group), TUTTI_E_MISMATCH, "count");
+    }
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they need the addresses */
@@ -570,6 +606,7 @@ int main(void)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         TT_TEST(a_rank_without_memory_tells_the_others, .ranks = 3, .transports = "shm,tcp"),
 #endif
+        TT_TEST(bits_in_one_piece_and_in_two, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(sparse_sums_have_the_bits_of_dense_ones, .ranks = 1),
         TT_TEST(sparse_sums_have_the_bits_of_dense_ones, .ranks = 2, .transports = "shm,tcp,threads-tcp"),
         TT_TEST(sparse_sums_have_the_bits_of_dense_ones, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
