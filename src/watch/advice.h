@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /** What to do next, "\n  next: ...", where words tell of a peer that is gone, and have no step of their own: of one that has died,
- * or of one that has left. */
+ * of one that has left, or of one that was given up for its silence, and may only be stopped. */
 const char *tti_advice_of_loss(const char *words);
 
 /** Words that may have come from others, as rank reads them: that it was stopped is over, since it reads this, so what lets it go on is

@@ -21,6 +21,30 @@ static void who_has_left_has_not_died(void **state)
     assert_non_null(strstr(tti_advice_of_loss("rank 3 (n1) has left or died; rank 3 (n1) has left"), "destroyed its group"));
 }
 
+static void who_was_silent_too_long_may_be_stopped(void **state)
+{
+    static const char stopped[] = "rank 3 (host 'n1', pid 7) has been stopped by a signal for 3.0 s; kill -CONT lets it go on; it last "
+                                  "entered all_reduce #2 of the group called '0'";
+    char              told[640];
+
+    (void)state;
+    assert_non_null(strstr(tti_advice_of_loss(stopped), "\n  next: let that rank go on: kill -CONT; "));
+    assert_non_null(strstr(tti_advice_of_loss(stopped), "tutti_shrink_group()"));
+    snprintf(told, sizeof told, "%s%s", stopped, tti_advice_of_loss(stopped)); /* as the others read it, and it, woken */
+    tti_advice_for_oneself(2, told, sizeof told);
+    assert_non_null(strstr(told, "\n  next: let that rank go on"));
+    tti_advice_for_oneself(3, told, sizeof told);
+    assert_non_null(strstr(told, "\n  next: this rank had been stopped, and goes on"));
+    assert_null(strstr(told, "kill -CONT"));
+    snprintf(told, sizeof told, "%s", stopped);
+    tti_advice_for_oneself(3, told, sizeof told);
+    assert_non_null(strstr(tti_advice_of_loss(told), "\n  next: this rank had been stopped, and goes on"));
+    assert_non_null(strstr(tti_advice_of_loss("rank 3 (n1) has given no sign of life for 3.0 s, though its host answers"),
+                           "see what holds that rank up, or cuts it off"));
+    assert_non_null(strstr(tti_advice_of_loss("rank 3 (n1) is unreachable: nothing comes from its host"), "or cuts it off"));
+    assert_non_null(strstr(tti_advice_of_loss("rank 3 (n1) is gone: its process has ended (signal 9 (Killed))"), "why that rank ended"));
+}
+
 #define TOLD "rank 0 reported: all_reduce #2 timed out\n  rank 1 (host 'vm', pid 41) has been stopped by a signal for 3.0 s"
 
 static void who_goes_on_is_not_told_how(void **state)
@@ -49,6 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_left_has_not_died),
+        cmocka_unit_test(who_was_silent_too_long_may_be_stopped),
         cmocka_unit_test(who_goes_on_is_not_told_how),
     };
 
