@@ -130,7 +130,11 @@ static bool is_of_who_gave_up(const tti_board *board, const tti_trouble *trouble
 /* What somebody has left, and what this rank has seen, unless the other is said already. */
 static tutti_status fail_as_told(const tti_trouble *trouble, const char *seen, bool is_said)
 {
-    return tti_fail((tutti_status)trouble->status, "another rank has given up, and reported: %s%s%s", trouble->words,
+    char who[32] = "another rank";
+
+    if (trouble->who > 0)
+        snprintf(who, sizeof who, "rank %d", trouble->who - 1);
+    return tti_fail((tutti_status)trouble->status, "%s has given up, and reported: %s%s%s", who, trouble->words,
                     is_said ? "" : "\n  seen here: ", is_said ? "" : seen);
 }
 
