@@ -328,6 +328,19 @@ static void two_launchers_may_do_without_a_secret(void **state)
               "not 'secret' or 'none'");
 }
 
+/* Of two hosts that are both told to be host 0, one does not have its address. */
+static void who_may_not_be_host_0_is_asked(void **state)
+{
+    int fd;
+    char command[160];
+    int port = reserve_port(&fd);
+
+    (void)state;
+    snprintf(command, sizeof command, "TUTTI_AUTH=none tutti run --nnodes=2 --node-rank=0 --master-addr=192.0.2.1 --master-port=%d true", port);
+    check_err(command, 1, "next: see whether --node-rank 0 is right here: only the host that has that address is host 0; if it is, set MASTER_ADDR");
+    close(fd);
+}
+
 static void addresses_in_brackets_are_taken_out(void **state)
 {
     (void)state;
@@ -349,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_taken_port_is_named),
         cmocka_unit_test(two_launchers_make_one_job),
         cmocka_unit_test(two_launchers_may_do_without_a_secret),
+        cmocka_unit_test(who_may_not_be_host_0_is_asked),
         cmocka_unit_test(addresses_in_brackets_are_taken_out),
     };
     char path[4096];

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include <tutti/store.h>
+#include "base/clip.h"
 #include "base/port.h"
 #include "elastic/files.h"
 #include "elastic/herald.h"
@@ -142,6 +143,21 @@ static tutti_status choose_secret(job *j)
     return st == TUTTI_OK ? tti_keeper_start("", "", &j->secret.keeper) : st; /* that file is not ours to remove */
 }
 
+/* Two hosts that are both said to be host 0 look like this on the one that is not. */
+static tutti_status ask_which_host(const job *j, tutti_status st)
+{
+    static const char next[] = "\n  next: ";
+    char              words[TTI_LAST_ERROR_MAX];
+    const char       *step;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    step = strstr(words, next);
+    if (j->opts->nnodes < 2 || step == NULL || strstr(words, "this host has no such address") == NULL)
+        return st;
+    return tti_fail(st, "%.*s%ssee whether --node-rank 0 is right here: only the host that has that address is host 0; if it is, %s",
+                    (int)(step - words), words, next, step + strlen(next));
+}
+
 static tutti_status serve_store(job *j)
 {
     tutti_store_server_options o = TUTTI_STORE_SERVER_OPTIONS;
@@ -156,7 +172,7 @@ static tutti_status serve_store(job *j)
     st = tutti_store_server_start(&o, &j->server);
     if (st == TUTTI_OK)
         j->port = tutti_store_server_port(j->server);
-    return st;
+    return st == TUTTI_E_NETWORK ? ask_which_host(j, st) : st;
 }
 
 /* A job can do without. */
