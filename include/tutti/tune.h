@@ -5,7 +5,7 @@
  * Each collective has several algorithms. When a group is made, one is chosen for each collective, size of one rank's
  * part, and sort of numbers, for all members alike:
  *
- *   TUTTI_ALGO=op=name,...    one algorithm for all sizes, wherever it can serve the group at all;
+ *   TUTTI_ALGO=op=name,...    one algorithm for all sizes, wherever it can serve the group at all, each operation once;
  *   TUTTI_TUNE=FILE           else a table, as `tutti bench --tune` writes it for a machine;
  *   the cost model            else the cheapest by what rank 0 of the group has measured: waits, copies and
  *                             reductions inside a host, a few milliseconds once per process; between hosts by usual

@@ -90,7 +90,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_PINNED_MAX", "67108864", "bytes of pinned host memory that a world keeps for later calls of native on memory of GPUs; what a call needs beyond that it pins for itself; docs/cuda.md" },
     { "TUTTI_PLUGIN_PATH", NULL, "directories, absolute, with ':' between, in which plug-ins, of backends, of transports and of devices, are looked for before the library's own 'tutti'; tutti/plugin/plugin.h" },
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
-    { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply, in the order of adding that each has; `tutti/tune.h`, docs/performance.md" },
+    { "TUTTI_ALGO", NULL, "op=name,..., each operation once: take these algorithms where they apply, in the order of adding that each has; `tutti/tune.h`, docs/performance.md" },
     { "TUTTI_TUNE", NULL, "file with a table of algorithms, as `tutti bench --tune` writes it: where TUTTI_ALGO names none; tutti/tune.h tells the format" },
     { "TUTTI_LINK_MBIT", NULL, "Mb/s that the link of a host carries, where that is less than 8000: rank 0's goes into the choice of algorithms between hosts; 0: nothing is known of it; unset: what rank 0's kernel tells of the interface that is used; tutti/tune.h" },
     { "TUTTI_REPRODUCIBLE", "0", "1: sums are made in the order of ranks 0 .. P-1 wherever the ranks are, so that the same inputs give the same bits on any hosts" },

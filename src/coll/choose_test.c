@@ -718,6 +718,10 @@ static void what_does_not_exist_is_refused(void **state)
     refused("all_reduce=", "op=name");
     refused("=sliced", "op=name");
     refused("all_reduce=sliced,,", "op=name");
+    refused("all_reduce=sliced,all_reduce=fused", "all_reduce is there twice");
+    refused("all_reduce=sliced broadcast=chain", "put a comma");
+    refused("all_reduce=sliced;broadcast=chain", "put a comma");
+    refused("all_reduce=sliced, broadcast=chain", "no space");
     refused("a_very_long_word_that_is_no_operation=sliced", "op=name");
 }
 

@@ -75,6 +75,8 @@ static tutti_status add_wish(const char *text, const char *op, const char *name,
         return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s': %s has no algorithm '%s'\n  next: take one of %s",
                         text, op, name, words.text);
     }
+    if (wishes->rows[kind] >= 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s': %s is there twice\n  next: name each operation once", text, op);
     wishes->rows[kind] = (int16_t)row;
     return TUTTI_OK;
 }
@@ -106,6 +108,9 @@ tutti_status tti_wishes_parse(const char *text, tti_wishes *wishes_out)
             return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s', not op=name,op=name,...\n"
                                         "  next: give for example all_reduce=sliced; a wrong name is answered with "
                                         "the right ones", text);
+        if (strpbrk(op, " \t;") != NULL || strpbrk(name, " \t;=") != NULL)
+            return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s': '%s=%s' is not one op=name\n"
+                                        "  next: put a comma, and no space, between two", text, op, name);
         at += *at == ',';
         st = add_wish(text, op, name, &wishes);
     }
