@@ -94,8 +94,8 @@ typedef struct tutti_block_sparse_options {
  * @numbers  -0.0 counts as zero, and a block of zeros on all ranks becomes 0.0 of plain bits; all other blocks have the bits
  *           of a tutti_all_reduce of as many numbers as are sent. So where sums are made in rank order (always, with
  *           TUTTI_REPRODUCIBLE=1) buf has the bits of a dense one, but for a -0.0 that all ranks have in a block of zeros
- * @cost     a reading of buf, and a bit per block in an all_reduce, of more than 3968 blocks in two; then what tutti_all_reduce costs for blocks that are
- *           sent, and a copy of those to one place and back
+ * @cost     a reading of buf, and a bit per block in an all_reduce, in two of them from 3969 blocks on; then what
+ *           tutti_all_reduce costs for blocks that are sent, and a copy of those to one place and back
  * @source   ours */
 TUTTI_API tutti_status tutti_all_reduce_block_sparse(tutti_span buf, tutti_op op, const tutti_block_sparse_options *opts,
                                                      tutti_group *group);
