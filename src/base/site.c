@@ -64,13 +64,13 @@ const void *tti_site_now(void)
 
 void tti_site_describe(const void *site, char out[TTI_SITE_TEXT])
 {
-    const char *call = (const char *)site - 1; /* the call itself: what it returns to may be another line's */
+    const char *call = site != NULL ? (const char *)site - 1 : NULL; /* the call itself: what it returns to may be another line's */
     const char *slash;
     Dl_info     info;
     int         used;
 
     out[0] = '\0';
-    if (site == NULL || dladdr(call, &info) == 0 || info.dli_fname == NULL)
+    if (call == NULL || dladdr(call, &info) == 0 || info.dli_fname == NULL)
         return;
     slash = strrchr(info.dli_fname, '/');
     used = snprintf(out, TTI_SITE_TEXT, "%.48s+0x%zx", slash != NULL ? slash + 1 : info.dli_fname,
