@@ -245,17 +245,17 @@ static void wrong_lines_are_refused(void **state)
         { "sim all_reduce --calls 0", "--calls '0' is not a whole number from 1 to 100000" },
         { "sim all_reduce --burst -1", "--burst '-1' is not a whole number from 0 to" },
         { "sim all_reduce --messages 0", "--messages '0' is not a whole number from 1 to" },
-        { "sim all_reduce --sizes 1T", "--sizes '1T' is not a list of at most 32 whole numbers from 4 to 68719476736" },
+        { "sim all_reduce --sizes 1T", "--sizes '1T' is not a list of at most 32 whole numbers from 0 to 68719476736" },
         { "sim all_reduce --host 2x", "--hosts '2x' is not a list" },
         { "sim all_reduce --hosts 0", "--hosts '0' is not a list" },
         { "sim all_reduce --hosts 1.5", "whole numbers" },
         { "sim all_reduce --sizes -4", "--sizes '-4' is not a list" },
-        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list of at most 32 whole numbers from 4 to 68719476736" },
+        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list of at most 32 whole numbers from 0 to 68719476736" },
         { "sim all_reduce --gbit 0", "--gbit '0' is not a list of at most 32 numbers from 0.001 to" },
         { "sim all_reduce --cores 1,2", "--cores takes one number" },
         { "sim all_reduce --bandwidth 2", "unknown option '--bandwidth'" },
         { "sim all_reduce --sizes 4,6", "--sizes has 6, and tensors here are whole elements of f32, of 4 bytes each" },
-        { "sim all_reduce --sizes 0", "--sizes '0' is not a list of at most 32 whole numbers from 4 to" },
+        { "sim all_reduce --sizes 0", "--sizes has 0, " },
         { "sim all_reduce --taper 0.5", "--taper '0.5'" },
         { "sim all_reduce --hosts 8 --taper 4", "--taper 4 changes nothing without --rack" },
         { "sim --fit figures.json --hosts 3", "--hosts changes nothing about what --fit measures" },
@@ -289,6 +289,7 @@ static void figures_are_fitted_and_taken(void **state)
     runs("sim --fit figures.json --gbit 1");
     says("\nfigures.json: written, in the place of the one that was there\n");
     runs("sim barrier --hosts 4 --figures figures.json");
+    runs("sim barrier --hosts 4 --sizes 0"); /* as rows of a barrier have it */
     assert_int_equal(run("sim --fit /nowhere/figures.json"), 2);
     says("cannot write");
 }

@@ -199,7 +199,7 @@ static bool check_algorithm(const sim_options *o)
 static bool read_option(int option, sim_options *o)
 {
     static const range hosts = { "hosts", 1, 1 << 20, true }, per_host = { "per-host", 1, 1 << 20, true },
-                       sizes = { "sizes", sizeof(float), BYTES_MAX, true }, gbit = { "gbit", 0.001, 1e6, false },
+                       sizes = { "sizes", 0, BYTES_MAX, true }, gbit = { "gbit", 0.001, 1e6, false },
                        message = { "message-us", 0.001, 1e8, false }, taper = { "taper", 1, 1e6, false },
                        burst = { "burst", 0, 1e12, true },
                        messages = { "messages", 1, 0x1p30, true };
@@ -259,7 +259,7 @@ static bool check_sizes(const sim_options *o)
     int i;
 
     for (i = 0; i < o->sizes.n && !none_fits; i++)
-        if (fmod(o->sizes.values[i], element) != 0) {
+        if (o->sizes.values[i] < element || fmod(o->sizes.values[i], element) != 0) {
             fprintf(stderr, "tutti sim: --sizes has %.17g, and tensors here are whole elements of f32, of %g bytes each\n",
                     o->sizes.values[i], element);
             return false;
