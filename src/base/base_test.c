@@ -55,6 +55,27 @@ static void what_is_too_long_keeps_its_next_step(void **state)
     assert_string_equal(few, "no r...");
 }
 
+/* However often it was passed on: as much as a message between ranks has room for. */
+static void what_is_too_long_keeps_whom_it_quotes(void **state)
+{
+    char out[64], message[448];
+
+    (void)state;
+    tti_clip(out, sizeof out, "%s", "a call of many words, in its piece 1, ended\n  rank 0: out of time on GPU 0\n  next: b");
+    assert_string_equal(out, "a call of many word...\n  rank 0: out of time on GPU 0\n  next: b");
+    tti_clip(out, sizeof out, "%s", "a call of many words, in its piece 1, ended\n  rank 0: a cause that has no room beside it\n  next: b");
+    assert_string_equal(out, "a call of many w...\n  rank 0: a cause that has no ...\n  next: b");
+    tti_clip(out, sizeof out, "%s", "a call of many words, in its piece 1, ended\n  next: a\n  rank 0: out of time on GPU 0");
+    assert_string_equal(out, "a call of many words, in its piece 1, ended\n  next: a\n  rank...");
+    tti_clip(message, sizeof message, "%s",
+             "all_reduce #2 (5000007 f32 of GPU 0) on group '0', done in memory of the host, in its piece 1: all_reduce #2 (sum, 618448 "
+             "f32): rank 0 (host 'vm', pid 19299) reported TUTTI_E_TIMEOUT; group '0' is finished\n  rank 0: all_reduce #2 (5000007 f32 "
+             "of GPU 0) on group '0' timed out after 2000 ms on rank 0 of 3 members: GPU 0 is not through with what the stream of the "
+             "call was given before it\n  next: see what that waits for, or give the group a longer time-out");
+    assert_non_null(strstr(message, "\n  rank 0: all_reduce #2 (5000007 f32 of GPU 0) on group '0' timed out after 2000 ms on rank 0 of 3 "
+                                    "members: GPU 0 is not through with what the stream of the call was given before it\n  next: see"));
+}
+
 static void a_last_error_keeps_its_next_step(void **state)
 {
     char lines[3 * 800], words[TTI_LAST_ERROR_MAX];
@@ -471,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_kept_per_failure),
         cmocka_unit_test(what_is_too_long_keeps_its_next_step),
+        cmocka_unit_test(what_is_too_long_keeps_whom_it_quotes),
         cmocka_unit_test(a_last_error_keeps_its_next_step), cmocka_unit_test(environment_is_checked),
         cmocka_unit_test(a_flag_is_yes_or_no),
         cmocka_unit_test(deadlines_do_not_overflow),  cmocka_unit_test(events_wake_sleepers),

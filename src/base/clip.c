@@ -6,6 +6,8 @@
  *         step, is what their reader needs most, and what a plain cut would take first.
  * How     What comes first is kept, as much as there is room for, then "..." and the last "next:" with what is behind it. A line is
  *         cut where it must be: how it begins says more than that it is not there. A next step that leaves no room for others goes.
+ * Quote   A line that begins "rank 3: " is what that rank said: the cause, of which all before it are consequences, each rank's that
+ *         passed it on. So what is before it loses its end first, down to a quarter of the room.
  * Limit   Words of more than WHOLE_MAX bytes are cut there first. */
 #include "base/clip.h"
 
@@ -13,10 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WHOLE_MAX = 2 * TTI_LAST_ERROR_MAX };
+enum { WHOLE_MAX = 2 * TTI_LAST_ERROR_MAX, QUOTING_MIN = 48 /* less room is not shared */ };
 
-#define NEXT "\n  next: "
-#define MARK "..."
+#define NEXT  "\n  next: "
+#define QUOTE "\n  rank "
+#define MARK  "..."
 
 /* The last next step of text, with the end of the line before it; NULL: it has none. */
 static const char *find_next(const char *text)
@@ -38,8 +41,33 @@ static size_t whole_characters(const char *text, size_t room)
     return n;
 }
 
+/* The first line of another rank's words before a next step, with the end of the line before it; NULL: there is none. */
+static const char *find_quote(const char *text)
+{
+    const char *next = strstr(text, NEXT), *at = text, *behind;
+
+    while ((at = strstr(at, QUOTE)) != NULL && (next == NULL || at < next)) {
+        behind = at + strlen(QUOTE);
+        behind += strspn(behind, "0123456789");
+        if (behind > at + strlen(QUOTE) && strncmp(behind, ": ", 2) == 0)
+            return at;
+        at++;
+    }
+    return NULL;
+}
+
+/* The first n bytes or fewer, and that something is not there. Where what comes next begins. */
+static size_t put_cut(char *out, const char *text, size_t n)
+{
+    const size_t kept = whole_characters(text, n);
+
+    memcpy(out, text, kept);
+    memcpy(out + kept, MARK, strlen(MARK));
+    return kept + strlen(MARK);
+}
+
 /* text is longer than that. */
-static void shorten(char *out, size_t size, const char *text)
+static void shorten_end(char *out, size_t size, const char *text)
 {
     const size_t mark = strlen(MARK);
     const char  *next = find_next(text);
@@ -48,10 +76,28 @@ static void shorten(char *out, size_t size, const char *text)
     assert(size > mark + 1);
     if (tail + mark >= size / 2) /* what was wrong comes first */
         tail = 0;
-    n = whole_characters(text, size - 1 - mark - tail);
-    memcpy(out, text, n);
-    memcpy(out + n, MARK, mark);
-    memcpy(out + n + mark, tail > 0 ? next : "", tail + 1);
+    n = put_cut(out, text, size - 1 - mark - tail);
+    memcpy(out + n, tail > 0 ? next : "", tail + 1);
+}
+
+/* text is longer than that. */
+static void shorten(char *out, size_t size, const char *text)
+{
+    const char  *quote = find_quote(text);
+    const size_t mark = strlen(MARK), least = size / 4;
+    size_t       behind, head;
+
+    if (size < QUOTING_MIN || quote == NULL || (size_t)(quote - text) <= least + mark) {
+        shorten_end(out, size, text);
+        return;
+    }
+    behind = strlen(quote);
+    head = size - 1 > behind + mark + least ? size - 1 - behind - mark : least;
+    head = put_cut(out, text, head);
+    if (behind < size - head)
+        memcpy(out + head, quote, behind + 1);
+    else
+        shorten_end(out + head, size - head, quote);
 }
 
 void tti_clip_args(char *out, size_t size, const char *fmt, va_list args)
