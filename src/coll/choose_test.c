@@ -535,8 +535,9 @@ static void what_was_told_in_vain_is_said(void **state)
  * root; of an all_reduce each call finds what the one before has left. */
 static void what_passes_at_once_is_worth_little(void **state)
 {
-    tti_machine  quick = tti_machine_of_hosts(4), slow = of_a_slow_link(8), bucket = slow;
-    tti_decision q, s, b;
+    tti_machine  quick = tti_machine_of_hosts(4), slow = of_a_slow_link(8), bucket = slow, here = quick;
+    tti_machine  cores_of_their_own = tti_machine_default;
+    tti_decision q, s, b, h;
 
     (void)state;
     bucket.at_once = 80 << 10;
@@ -548,6 +549,14 @@ static void what_passes_at_once_is_worth_little(void **state)
     assert_string_not_equal(tti_choose(&s, TUTTI_CALL_REDUCE, 8 << 10)->name, "to_root");
     assert_string_equal(tti_choose(&b, TUTTI_CALL_REDUCE, 8 << 10)->name, "to_root");
     assert_string_equal(tti_choose(&b, TUTTI_CALL_REDUCE, 256 << 10)->name, tti_choose(&s, TUTTI_CALL_REDUCE, 256 << 10)->name);
+    tti_machine_know_link(&here, 0.8, 250e3); /* as quick as the usual one: what comes from all cores at once is quicker */
+    h = decided(NULL, &here, false, 8);
+    assert_string_not_equal(tti_choose(&q, TUTTI_CALL_REDUCE, 64 << 10)->name, "to_root");
+    assert_string_equal(tti_choose(&h, TUTTI_CALL_REDUCE, 64 << 10)->name, "to_root");
+    assert_string_equal(tti_choose(&h, TUTTI_CALL_REDUCE, 256 << 10)->name, tti_choose(&q, TUTTI_CALL_REDUCE, 256 << 10)->name);
+    assert_string_equal(tti_choose(&h, TUTTI_CALL_BROADCAST, 64 << 10)->name, tti_choose(&q, TUTTI_CALL_BROADCAST, 64 << 10)->name);
+    tti_machine_know_link(&cores_of_their_own, 0.8, 250e3);
+    assert_memory_equal(&cores_of_their_own, &tti_machine_default, sizeof tti_machine_default);
     assert_string_equal(tti_choose(&q, TUTTI_CALL_ALL_REDUCE, 32 << 10)->name, "bruck");
     assert_string_equal(tti_choose(&b, TUTTI_CALL_ALL_REDUCE, 32 << 10)->name, "direct");
 }
@@ -627,7 +636,10 @@ static void crowded_hosts_send_few_messages(void **state)
     assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 4)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 2048)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_REDUCE_SCATTER, 65536)->name, "direct");
-    d = decided(NULL, &crowded, false, 8);
+    d = decided(NULL, &crowded, false, 4); /* for each host one, and others beside it */
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "direct");
+    d = decided(NULL, &crowded, false, 8); /* one that all others wait for has to come to its core beside their looks */
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 256)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 16 << 10)->name, "bruck");
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 64 << 10)->name, "direct"); /* cores carry bytes, too */

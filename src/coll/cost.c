@@ -41,22 +41,22 @@ tti_machine tti_machine_of_hosts(double crowd)
     return machine;
 }
 
-void tti_machine_know_link(tti_machine *machine, double wire, double at_once)
-{
-    if (wire <= machine->wire)
-        return;
-    machine->at_once = at_once;
-    machine->wire_at_once = machine->wire;
-    machine->wire = wire;
-}
-
-/* Where ranks share cores a meeting was seen to take so many times what it takes to give the core away once for each. */
-#define COMES_AGAIN 2.5
-
 static double at_least(double value, double least)
 {
     return value > least ? value : least;
 }
+
+void tti_machine_know_link(tti_machine *machine, double wire, double at_once)
+{
+    if (wire <= machine->wire && machine->crowd <= 0)
+        return;
+    machine->at_once = at_once;
+    machine->wire_at_once = machine->wire;
+    machine->wire = at_least(wire, machine->wire);
+}
+
+/* Where ranks share cores a meeting was seen to take so many times what it takes to give the core away once for each. */
+#define COMES_AGAIN 2.5
 
 /* Messages of the rank with most of them, or, where ranks share a core, of those that share one. */
 static double posts_of(const tti_amounts *a, const tti_machine *m, double ranks)
@@ -76,12 +76,14 @@ static double carrying(const tti_amounts *a, const tti_machine *m)
     return m->crowd * a->carried * CARRY;
 }
 
-/* What is sent takes on links. Where all send in each call, a shaper's bucket is as empty as the call before has left it. */
+/* What is sent takes on links. Where all send in each call, a shaper's bucket is as empty as the call before has left it. Between hosts
+ * that are one machine, what several send at once and no shaper holds up takes the cores alone. */
 static double crossing(const tti_amounts *a, const tti_machine *m)
 {
     const double at_once = a->has_root <= 0 ? 0 : a->sent < m->at_once ? a->sent : m->at_once;
+    const double wire_at_once = a->from_all > 0 && m->crowd > 0 ? 0 : m->wire_at_once;
 
-    return at_once * m->wire_at_once + (a->sent - at_once) * m->wire;
+    return at_once * wire_at_once + (a->sent - at_once) * m->wire;
 }
 
 static double cost_of_one(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
@@ -324,7 +326,10 @@ tti_amounts tti_amounts_net_all_by_others(double ranks, double bytes)
     return a;
 }
 
-/* Of few lines only some ranks have a slice: all others to and from each of those, twice. */
+/* Of few lines only some ranks have a slice: all others to and from each of those, twice. Such an owner waits for each of them while
+ * all look for its answer, on the same cores: LOOKS is from four and eight ranks on two. */
+#define LOOKS 6
+
 static tti_amounts deal(double ranks, double bytes, double combined)
 {
     const double lines = ceil(bytes / TTI_SLICE_ALIGN), owners = lines < 1 ? 1 : lines < ranks ? lines : ranks;
@@ -332,6 +337,7 @@ static tti_amounts deal(double ranks, double bytes, double combined)
 
     a.posts = 2 * (ranks - 1) + 2 * (owners - 1);
     a.posts_all = 4 * owners * (ranks - 1);
+    a.yields = owners < ranks ? (ranks - 1) * (ranks - 1) / LOOKS : 0;
     return a;
 }
 
@@ -379,14 +385,16 @@ tti_amounts tti_amounts_net_ring(double ranks, double bytes)
 tti_amounts tti_amounts_net_to_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
-                          .sent = of_others(ranks, bytes), .rooted = 1, .combined = ranks * bytes };
+                          .sent = of_others(ranks, bytes), .carried = but_one(ranks, bytes), .rooted = 1, .from_all = 1,
+                          .combined = ranks * bytes };
 }
 
 /* All bytes pass the links of the P-1 owners, and then the root's. */
 tti_amounts tti_amounts_net_slices_to_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 2, .posts = 3 * ranks - 4, .posts_all = ranks * once_for_each(ranks),
-                          .sent = 2 * bytes, .link = bytes, .combined = ranks * bytes / (ranks - 1) };
+                          .sent = 2 * bytes, .link = bytes, .carried = but_one(ranks, bytes), .from_all = 1,
+                          .combined = ranks * bytes / (ranks - 1) };
 }
 
 tti_amounts tti_amounts_net_slices_to_root_tree(double ranks, double bytes)

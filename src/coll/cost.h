@@ -36,7 +36,8 @@ tti_machine tti_machine_of_hosts(double crowd);
 enum { TTI_HOSTS_HERE_MOST = 16 };
 
 /** A link was found on which a byte takes wire ns, and which lets so many bytes pass at once after a rest. If it is no slower than those
- * that the figures are of, nothing changes: what a byte takes the cores is in them, too. */
+ * that the figures are of, a byte takes what they say, as what it takes the cores is in them, too; and nothing changes but where all
+ * hosts are one machine, on whose links nothing but a shaper holds a byte up: what it lets through at once is known. */
 void tti_machine_know_link(tti_machine *machine, double wire, double at_once);
 
 /** What the rank that has most to do does in one call. Bytes are copied where they are written by it. */
@@ -57,6 +58,7 @@ typedef struct tti_amounts {
     double carried;  /* bytes that each rank sends, where all send as many; for crowd */
     double chunks;   /* into which the call is cut, several under way; 0 or 1: it is not */
     double rooted;   /* 1: all that is sent passes the link of the one rank that all send to, or get it from */
+    double from_all; /* 1: several ranks send what is sent at the same time */
     double alone_fetched;  /* as fetched and combined, but by one rank, while the others have nothing to do */
     double alone_combined;
     double has_root; /* 1: calls in a row need not use the same links, which have time for the next one */
