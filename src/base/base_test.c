@@ -67,6 +67,10 @@ static void what_is_too_long_keeps_whom_it_quotes(void **state)
     assert_string_equal(out, "a call of many w...\n  rank 0: a cause that has no ...\n  next: b");
     tti_clip(out, sizeof out, "%s", "a call of many words, in its piece 1, ended\n  next: a\n  rank 0: out of time on GPU 0");
     assert_string_equal(out, "a call of many words, in its piece 1, ended\n  next: a\n  rank...");
+    tti_clip(out, sizeof out, "%s", "a call of many words\n  rank 1: which passed on this:\n  rank 0: a cause\n  next: b");
+    assert_string_equal(out, "a call of many words\n  rank 1: w...\n  rank 0: a cause\n  next: b");
+    tti_clip(out, sizeof out, "%s", "a call of many words, in its piece 1, ended\n  rank 0: of words beside it\n  next: of less than half");
+    assert_non_null(strstr(out, "\n  next: of less than half"));
     tti_clip(message, sizeof message, "%s",
              "all_reduce #2 (5000007 f32 of GPU 0) on group '0', done in memory of the host, in its piece 1: all_reduce #2 (sum, 618448 "
              "f32): rank 0 (host 'vm', pid 19299) reported TUTTI_E_TIMEOUT; group '0' is finished\n  rank 0: all_reduce #2 (5000007 f32 "

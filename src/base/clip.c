@@ -6,8 +6,8 @@
  *         step, is what their reader needs most, and what a plain cut would take first.
  * How     What comes first is kept, as much as there is room for, then "..." and the last "next:" with what is behind it. A line is
  *         cut where it must be: how it begins says more than that it is not there. A next step that leaves no room for others goes.
- * Quote   A line that begins "rank 3: " is what that rank said: the cause, of which all before it are consequences, each rank's that
- *         passed it on. So what is before it loses its end first, down to a quarter of the room.
+ * Quote   A line that begins "rank 3: " is what that rank said: the last one is the cause, of which all before it are consequences, each
+ *         rank's that passed it on. So what is before it loses its end first, down to a quarter of the room.
  * Limit   Words of more than WHOLE_MAX bytes are cut there first. */
 #include "base/clip.h"
 
@@ -41,19 +41,19 @@ static size_t whole_characters(const char *text, size_t room)
     return n;
 }
 
-/* The first line of another rank's words before a next step, with the end of the line before it; NULL: there is none. */
+/* The last line of another rank's words before a next step, with the end of the line before it; NULL: there is none. */
 static const char *find_quote(const char *text)
 {
-    const char *next = strstr(text, NEXT), *at = text, *behind;
+    const char *next = strstr(text, NEXT), *at = text, *found = NULL, *behind;
 
     while ((at = strstr(at, QUOTE)) != NULL && (next == NULL || at < next)) {
         behind = at + strlen(QUOTE);
         behind += strspn(behind, "0123456789");
         if (behind > at + strlen(QUOTE) && strncmp(behind, ": ", 2) == 0)
-            return at;
+            found = at;
         at++;
     }
-    return NULL;
+    return found;
 }
 
 /* The first n bytes or fewer, and that something is not there. Where what comes next begins. */
@@ -66,15 +66,15 @@ static size_t put_cut(char *out, const char *text, size_t n)
     return kept + strlen(MARK);
 }
 
-/* text is longer than that. */
-static void shorten_end(char *out, size_t size, const char *text)
+/* text is longer than that. A next step of tail_most bytes or more goes: what was wrong comes first. */
+static void shorten_end(char *out, size_t size, const char *text, size_t tail_most)
 {
     const size_t mark = strlen(MARK);
     const char  *next = find_next(text);
     size_t       tail = next != NULL ? strlen(next) : 0, n;
 
     assert(size > mark + 1);
-    if (tail + mark >= size / 2) /* what was wrong comes first */
+    if (tail + mark >= tail_most)
         tail = 0;
     n = put_cut(out, text, size - 1 - mark - tail);
     memcpy(out + n, tail > 0 ? next : "", tail + 1);
@@ -88,7 +88,7 @@ static void shorten(char *out, size_t size, const char *text)
     size_t       behind, head;
 
     if (size < QUOTING_MIN || quote == NULL || (size_t)(quote - text) <= least + mark) {
-        shorten_end(out, size, text);
+        shorten_end(out, size, text, size / 2);
         return;
     }
     behind = strlen(quote);
@@ -97,7 +97,7 @@ static void shorten(char *out, size_t size, const char *text)
     if (behind < size - head)
         memcpy(out + head, quote, behind + 1);
     else
-        shorten_end(out + head, size - head, quote);
+        shorten_end(out + head, size - head, quote, size / 2);
 }
 
 void tti_clip_args(char *out, size_t size, const char *fmt, va_list args)

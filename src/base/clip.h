@@ -12,7 +12,7 @@
 enum { TTI_LAST_ERROR_MAX = 2048 };
 
 /** As snprintf(), for words of a failure. What is too long loses its end, but for the next step, and "..." stands in its
- * place. No argument may be in out, which has at least 8 bytes. */
+ * place; before a line that quotes a rank it is the end of what is before that line. No argument may be in out, which has at least 8 bytes. */
 void tti_clip(char *out, size_t size, const char *fmt, ...) TUTTI_PRINTF(3, 4);
 void tti_clip_args(char *out, size_t size, const char *fmt, va_list args);
 

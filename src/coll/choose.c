@@ -442,7 +442,7 @@ double tti_believed_cost(const tti_question *q, const tti_algorithm *row, int64_
     if (q->levels != NULL && row->level == NULL) {
         amounts.sent = on_one_link(q, &amounts, amounts.sent);
         amounts.link = on_one_link(q, &amounts, amounts.link);
-        amounts.carried = 0; /* what goes through memory is none of it, and of levels it is not known either */
+        amounts.carried = amounts.from_all = 0; /* what goes through memory is none of it, and of levels it is not known either */
         amounts.posts = across_hosts(q, row, amounts.posts);
         amounts.posts_all = across_hosts(q, row, amounts.posts_all);
     }

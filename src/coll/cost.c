@@ -70,14 +70,14 @@ static double posts_of(const tti_amounts *a, const tti_machine *m, double ranks)
  * processes. */
 #define CARRY (0.2 + 0.2)
 
-/* What the cores that ranks share take for the bytes of all of them. */
+/* What the cores that ranks share take for the bytes of all of them, or the one that takes in most. */
 static double carrying(const tti_amounts *a, const tti_machine *m)
 {
-    return m->crowd * a->carried * CARRY;
+    return m->crowd > 0 ? at_least(m->crowd * a->carried * CARRY, a->from_all * CARRY / 2) : 0;
 }
 
 /* What is sent takes on links. Where all send in each call, a shaper's bucket is as empty as the call before has left it. Between hosts
- * that are one machine, what several send at once and no shaper holds up takes the cores alone. */
+ * that are one machine, what several send at once and no shaper holds up takes the cores alone (carrying). */
 static double crossing(const tti_amounts *a, const tti_machine *m)
 {
     const double at_once = a->has_root <= 0 ? 0 : a->sent < m->at_once ? a->sent : m->at_once;
@@ -123,6 +123,8 @@ double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double t
 
     if (n <= 1)
         return cost_of_one(amounts, machine, turns, ranks, bytes);
+    if (amounts->from_all > 0) /* long calls empty what passes at once */
+        chunk.carried = chunk.from_all = 0;
     chunk.copied /= n;
     chunk.combined /= n;
     chunk.sent /= n;
@@ -385,15 +387,16 @@ tti_amounts tti_amounts_net_ring(double ranks, double bytes)
 tti_amounts tti_amounts_net_to_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
-                          .sent = of_others(ranks, bytes), .carried = but_one(ranks, bytes), .rooted = 1, .from_all = 1,
-                          .combined = ranks * bytes };
+                          .sent = of_others(ranks, bytes), .carried = but_one(ranks, bytes), .rooted = 1,
+                          .from_all = of_others(ranks, bytes), .combined = ranks * bytes };
 }
 
-/* All bytes pass the links of the P-1 owners, and then the root's. */
+/* All bytes pass the links of the P-1 owners, and then the root's. Of what the cores take for that the first step is counted: with the
+ * second, too, 128 KiB among four ranks on two cores would go to their root, which was slower. */
 tti_amounts tti_amounts_net_slices_to_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 2, .posts = 3 * ranks - 4, .posts_all = ranks * once_for_each(ranks),
-                          .sent = 2 * bytes, .link = bytes, .carried = but_one(ranks, bytes), .from_all = 1,
+                          .sent = 2 * bytes, .link = bytes, .carried = but_one(ranks, bytes), .from_all = 2 * bytes,
                           .combined = ranks * bytes / (ranks - 1) };
 }
 

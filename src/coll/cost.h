@@ -18,7 +18,7 @@ typedef struct tti_machine {
     double post;        /* one that is sent or received beside others */
     double wire;        /* a byte to another host; */
     double at_once;     /* so many bytes pass a link at once that has not been used for a while, and */
-    double wire_at_once; /* take so much each */
+    double wire_at_once; /* take so much each, from one that sends */
     double cache_bytes; /* of a core */
     double near_bytes;  /* of the cache that a core has for itself */
     double last_bytes;  /* a core's part of the last one */
@@ -47,7 +47,7 @@ typedef struct tti_amounts {
     double copied;   /* bytes it copies of its own */
     double fetched;  /* bytes it reads of what others have written */
     double combined; /* bytes of input that its kernels read */
-    double yields;   /* times that members of a host who share its cores have to come one after the other; for crowd */
+    double yields;   /* times that ranks which share cores have to come one after the other; for crowd */
     double pulled;   /* bytes it copies through the kernel */
     double pulls;    /* in so many system calls */
     double messages; /* phases with messages, one after the other */
@@ -55,10 +55,10 @@ typedef struct tti_amounts {
     double posts_all; /* those of all ranks; 0: each has as many */
     double sent;     /* bytes that pass the links of ranks which wait for one another, one way, one after the other */
     double link;     /* bytes that pass one rank's link, one way, in the whole call; 0: as many as are sent */
-    double carried;  /* bytes that each rank sends, where all send as many; for crowd */
+    double carried;  /* bytes that each rank sends, on average; for crowd */
     double chunks;   /* into which the call is cut, several under way; 0 or 1: it is not */
     double rooted;   /* 1: all that is sent passes the link of the one rank that all send to, or get it from */
-    double from_all; /* 1: several ranks send what is sent at the same time */
+    double from_all; /* bytes that one rank takes in, of what several send at the same time; 0: one sends, or it is long */
     double alone_fetched;  /* as fetched and combined, but by one rank, while the others have nothing to do */
     double alone_combined;
     double has_root; /* 1: calls in a row need not use the same links, which have time for the next one */
